@@ -1,0 +1,17 @@
+"""Markdown tables, each a function of one result's record."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table; the first column is set left, the others right."""
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    lines = [header, rule, *([str(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+# name of the table in a document -> (name of the result, how to draw it)
+TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {}

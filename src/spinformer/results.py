@@ -1,0 +1,88 @@
+"""Results on file: what was run, on what, and what came out.
+
+A result is one JSON file `results/<name>.json`. Documents quote figures from these files alone
+(`tools/render.py` fills them in), so everything that a reader needs to judge a figure stands beside it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+RESULTS = Path("results")
+
+
+def sha256(path: Path) -> str:
+    """Digest of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write(
+    name: str,
+    outcome: Mapping[str, Any],
+    *,
+    command: str,
+    config: Mapping[str, Any],
+    data: Mapping[str, str] | None = None,
+    directory: Path = RESULTS,
+) -> Path:
+    """Write `directory/name.json`; `data` maps each input's name to its sha256."""
+    record = {
+        "name": name,
+        "command": command,
+        "config": dict(config),
+        "data": dict(data or {}),
+        "commit": _commit(),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "hardware": _hardware(),
+        "versions": _versions(),
+        "outcome": dict(outcome),
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}.json"
+    partial = path.with_suffix(".json.partial")
+    partial.write_text(json.dumps(record, indent=1, sort_keys=False) + "\n")
+    partial.replace(path)
+    return path
+
+
+def read(name: str, directory: Path = RESULTS) -> dict[str, Any]:
+    """The record that `write` left under this name."""
+    path = directory / f"{name}.json"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in directory.glob("*.json"))) or "none"
+        raise FileNotFoundError(f"no result named {name!r} in {directory}/ (there are: {known})")
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+def _commit() -> str | None:
+    try:
+        done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _hardware() -> dict[str, Any]:
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {"machine": platform.machine(), "cores": os.cpu_count(), "threads": torch.get_num_threads(), "gpu": gpu}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in ("spinformer", "torch", "transformers", "shapiq"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
