@@ -1,0 +1,7 @@
+"""Attention layers: thin modules over `spinformer.games` and `spinformer.ising`."""
+
+from spinformer.attention.neurogame import NeuroGameAttention
+from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
+from spinformer.attention.settings import PRESETS, Settings
+
+__all__ = ["PRESETS", "Diagnostics", "HeadCouplings", "NeuroGameAttention", "NeuroGameOutput", "Settings"]

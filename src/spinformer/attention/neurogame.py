@@ -1,0 +1,228 @@
+"""NeuroGame attention: a pooling layer whose weights are magnetisations of an Ising model of the tokens' game."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spinformer import checks
+from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
+from spinformer.attention.settings import AUTO_LINEAR, settings
+from spinformer.games import NormGame, estimate_low_rank, estimate_values
+from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, mean_field
+from spinformer.precision import full_precision, safe_divide, widen
+from spinformer.rng import draw_seed
+
+# In share units, couplings whose norm is well below this stay as weak as they are.
+SOFTNESS = 0.1
+# The most that couplings may have of the strength at which the mean field would cease to be unique.
+CRITICAL = 0.95
+
+
+class NeuroGameAttention(nn.Module):
+    """v(C) = f(|sum over C of v_i|)                                       characteristic function (Eq. 2)
+    J_i = lambda_i phi_i / |phi|_1 + (1 - lambda_i) beta_i / |beta|_1      field (Eq. 6)
+    J_ij = E[Delta_ij v(C)]                                                coupling (Eq. 9)
+    <s_i> = tanh((J_i + sum_j J_ij <s_j>) / gamma)                         mean field (Eq. 16)
+    alpha_i = (1 + <s_i>) / 2,   z = sum_i alpha_i v_i                     attention (Eq. 11), output (Eq. 26)
+
+    with v_i = W_v x_i and lambda_i = sigmoid(w . x_i + b): Algorithm 1 of the NeuroGame Transformer, for each head with
+    its own W_v, w, b and gamma; the heads' outputs are concatenated and projected (Eq. 27).
+
+    dim: d; heads: H; head_dim: d_v, by default d for one head and d / H for several; temperature: gamma, one number or
+    one a head; samples, eval_samples: K in training and in evaluation. preset and overrides: see `Settings`.
+    With preset="paper" this is Algorithm 1 to the letter, but for one set of K coalitions serving all tokens.
+
+    In evaluation the coalitions are the same in every call, or come from `generator`, and do not depend on the batch,
+    on the padding or on the order of the tokens. In training they come from `generator` or torch's global state.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 1,
+        head_dim: int | None = None,
+        temperature: float | Sequence[float] = 0.25,
+        samples: int = 15,
+        eval_samples: int = 25,
+        preset: str = "default",
+        **overrides: Any,
+    ) -> None:
+        super().__init__()
+        for name, value in (("dim", dim), ("heads", heads)):
+            checks.at_least(name, value, 1)
+        for name, value in (("samples", samples), ("eval_samples", eval_samples)):
+            checks.at_least(name, value, 2)
+        if head_dim is None:
+            if dim % heads:
+                raise ValueError(f"dim must be a multiple of heads, or head_dim given; got dim {dim}, heads {heads}")
+            head_dim = dim // heads
+        checks.at_least("head_dim", head_dim, 1)
+        temperatures = torch.as_tensor(temperature, dtype=torch.float32)
+        if temperatures.dim() > 1 or (temperatures.dim() == 1 and len(temperatures) != heads):
+            raise ValueError(f"temperature must be one number or {heads}; got {temperature}")
+        checks.positive("temperature", temperatures)
+        self.dim, self.heads, self.head_dim = dim, heads, head_dim
+        self.samples, self.eval_samples = samples, eval_samples
+        self.preset, self.settings = preset, settings(preset, overrides)
+
+        self.value = nn.Linear(dim, heads * head_dim, bias=False)  # W_v of every head
+        self.gate = nn.Linear(dim, heads)  # w and b of every head
+        single = heads == 1 and head_dim == dim
+        self.output: nn.Module = nn.Identity() if single else nn.Linear(heads * head_dim, dim, bias=False)  # W_O
+        learned = self.settings.learn_temperature
+        self.log_temperature = nn.Parameter(temperatures.expand(heads).log().clone(), requires_grad=learned)
+        if self.settings.units == "share":
+            self.log_field_gain = nn.Parameter(torch.zeros(heads))
+            self.coupling_logit = nn.Parameter(torch.zeros(heads))
+
+    @property
+    def temperature(self) -> Tensor:
+        """gamma of each head, (heads,)."""
+        return widen(self.log_temperature).exp()
+
+    def extra_repr(self) -> str:
+        """The sizes and the preset, for print(layer)."""
+        return f"dim={self.dim}, heads={self.heads}, head_dim={self.head_dim}, preset={self.preset!r}"
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        generator: torch.Generator | None = None,
+        special: Tensor | None = None,
+    ) -> NeuroGameOutput:
+        """x: (B, n, dim); mask: (B, n), true for real tokens; special: (B, n), true for special tokens, which with
+        special_tokens=False do not play and get attention 0.
+        """
+        checks.floating("x", x, (3,))
+        if x.shape[-1] != self.dim:
+            raise ValueError(f"x must have shape (B, n, {self.dim}); got {tuple(x.shape)}")
+        checks.finite("x", x)
+        players = self._players(x, mask, special)
+        if self.settings.values == "normed":
+            x = functional.layer_norm(x, (self.dim,))
+        if not torch.is_autocast_enabled(x.device.type):
+            x = x.to(self.value.weight.dtype)
+        values = widen(self.value(x)).unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
+        gate = widen(self.gate(x)).sigmoid().transpose(1, 2)  # (B, H, n)
+        if players is not None:
+            gate = gate * players[:, None]
+        return self._play(values, gate, players, generator, x.dtype)
+
+    def _players(self, x: Tensor, mask: Tensor | None, special: Tensor | None) -> Tensor | None:
+        mask = checks.mask("mask", mask, x.shape[:2], x.device)
+        if self.settings.special_tokens or special is None:
+            return mask
+        checks.shape("special", special, x.shape[:2])
+        outside = special.to(device=x.device, dtype=torch.bool)
+        inside = ~outside if mask is None else mask & ~outside
+        return checks.mask("mask without special tokens", inside, x.shape[:2], x.device)
+
+    @full_precision
+    def _play(
+        self, values: Tensor, gate: Tensor, players: Tensor | None, generator: torch.Generator | None, dtype: torch.dtype
+    ) -> NeuroGameOutput:
+        """From values and gates to attention and output; heads are so many more sequences, (B H, ...)."""
+        options, batch = self.settings, values.shape[0]
+        mask = None if players is None else players.repeat_interleave(self.heads, 0)
+        heat = self.temperature.repeat(batch)  # (B H,)
+        flat = values.flatten(0, 1)
+        scale = 1.0 if options.units == "paper" else safe_divide(torch.ones_like(heat), _total_length(flat, mask))
+        game = NormGame(flat, mask, options.activation, scale.clamp_min(1e-30) if isinstance(scale, Tensor) else scale)
+
+        budget = self.samples if self.training else self.eval_samples
+        shared = not self.training
+        fixed = shared and generator is None
+        seed = torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator)
+        kind: dict[str, Any] = {
+            "weighting": options.weighting,
+            "temperature": heat,
+            "proposal": options.proposal,
+            "shared": shared,
+        }
+        shapley = estimate_values(game, "SV", budget, estimator=options.estimator, seed=seed, **kind)
+        banzhaf = estimate_values(game, "BV", budget, estimator=options.estimator, seed=seed + 1, **kind)
+        interactions: Couplings
+        if options.couplings == "linear" or (options.couplings == "auto" and game.players > AUTO_LINEAR):
+            interactions = LowRankCouplings(*estimate_low_rank(game, budget, seed=seed + 1, **kind))
+        else:
+            pairs = estimate_values(game, "BII", budget, estimator=options.estimator, seed=seed + 1, **kind)
+            interactions = DenseCouplings(pairs.values)
+
+        fields, couplings = self._hamiltonian(game, shapley.values, banzhaf.values, gate.flatten(0, 1), interactions)
+        solved = mean_field(
+            Ising(fields, couplings, heat, mask),
+            max_steps=options.max_steps,
+            damping=options.damping,
+            tol=options.tol,
+            correction=options.correction,  # type: ignore[arg-type]
+            backward=options.backward,  # type: ignore[arg-type]
+            solver=options.solver,  # type: ignore[arg-type]
+        )
+        attention = (1 + solved.magnetization) / 2
+        if mask is not None:
+            attention = attention * mask
+        pooled = (attention[:, None] @ flat).squeeze(1)  # (B H, d_v)
+        if options.pooling == "mean":
+            pooled = pooled / attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
+        pooled = self.output(pooled.view(batch, -1).to(self.value.weight.dtype))
+
+        def by_head(x: Tensor) -> Tensor:
+            return x.unflatten(0, (batch, self.heads))
+
+        return NeuroGameOutput(
+            pooled=pooled.to(dtype),
+            attention=by_head(attention),
+            shapley=by_head(shapley.values),
+            banzhaf=by_head(banzhaf.values),
+            gate=gate,
+            fields=by_head(fields),
+            couplings=HeadCouplings(couplings, self.heads),
+            interactions=HeadCouplings(interactions, self.heads),
+            magnetization=by_head(solved.magnetization),
+            diagnostics=Diagnostics(
+                ess=by_head(torch.minimum(_mean(shapley.ess, mask), _mean(banzhaf.ess, mask))),
+                residual=by_head(solved.residual),
+                converged=by_head(solved.converged),
+                steps=by_head(solved.steps),
+            ),
+        )
+
+    def _hamiltonian(
+        self, game: NormGame, shapley: Tensor, banzhaf: Tensor, gate: Tensor, interactions: Couplings
+    ) -> tuple[Tensor, Couplings]:
+        """Fields (B H, n) and couplings in the units of the settings."""
+        size = banzhaf.abs().sum(-1)  # |beta|_1
+        field = gate * _share(shapley) + (1 - gate) * _share(banzhaf)
+        if self.settings.units == "paper":
+            return field, interactions
+        count = game.counts().to(field.dtype)
+        batch = field.shape[0] // self.heads
+        gain = widen(self.log_field_gain).exp().repeat(batch)
+        field = gain[:, None] * (count[:, None] * field - 1)
+        if game.mask is not None:
+            field = field * game.mask
+        shares = interactions.scaled(safe_divide(count, size))
+        part = CRITICAL * widen(self.coupling_logit).sigmoid().repeat(batch)
+        strength = part * self.temperature.repeat(batch) / (shares.norm() + SOFTNESS)
+        return field, shares.scaled(strength)
+
+
+def _share(values: Tensor) -> Tensor:
+    """values / |values|_1, 0 where all are 0."""
+    return safe_divide(values, values.abs().sum(-1, keepdim=True).expand_as(values))
+
+
+def _total_length(values: Tensor, mask: Tensor | None) -> Tensor:
+    """sum of |v_i| over the players, (B H,): no coalition's sum is longer."""
+    lengths = values.norm(dim=-1)
+    return (lengths if mask is None else lengths * mask).sum(-1)
+
+
+def _mean(x: Tensor, mask: Tensor | None) -> Tensor:
+    return x.mean(-1) if mask is None else (x * mask).sum(-1) / mask.sum(-1)
+
+

@@ -1,0 +1,67 @@
+"""Checks of what comes in. Every message says what was expected and what came."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def choice(name: str, value: str, valid: Sequence[str]) -> None:
+    """`value` is one of `valid`."""
+    if value not in valid:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}; got {value!r}")
+
+
+def positive(name: str, value: float | Tensor) -> None:
+    """`value`, or each of its elements, is finite and above zero."""
+    if torch.compiler.is_compiling():
+        return
+    tensor = torch.as_tensor(value)
+    if not bool((torch.isfinite(tensor) & (tensor > 0)).all()):
+        raise ValueError(f"{name} must be finite and positive; got {value}")
+
+
+def at_least(name: str, value: int, least: int) -> None:
+    """`value` is an integer not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
+
+
+def floating(name: str, tensor: Tensor, dims: Sequence[int]) -> None:
+    """`tensor` is a floating-point tensor with one of these numbers of dimensions."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
+    if not tensor.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers; got {tensor.dtype}")
+    if tensor.dim() not in dims:
+        expected = " or ".join(map(str, dims))
+        raise ValueError(f"{name} must have {expected} dimensions; got shape {tuple(tensor.shape)}")
+
+
+def shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
+    """`tensor` has exactly this shape."""
+    if tuple(tensor.shape) != tuple(expected):
+        raise ValueError(f"{name} must have shape {tuple(expected)}; got {tuple(tensor.shape)}")
+
+
+def finite(name: str, tensor: Tensor) -> None:
+    """No NaN and no infinity. Skipped while compiling: the look at the data would break the graph."""
+    if torch.compiler.is_compiling():
+        return
+    if not bool(torch.isfinite(tensor).all()):
+        bad = int((~torch.isfinite(tensor)).sum())
+        raise ValueError(f"{name} must be finite; {bad} of {tensor.numel()} elements are NaN or infinite")
+
+
+def mask(name: str, tensor: Tensor | None, expected: Sequence[int], device: torch.device) -> Tensor | None:
+    """`tensor` as booleans of this shape, each row with at least one true element; None stays None."""
+    if tensor is None:
+        return None
+    if tensor.is_floating_point() or tensor.is_complex():
+        raise TypeError(f"{name} must be boolean or 0/1 integers (true = a real token); got {tensor.dtype}")
+    shape(name, tensor, expected)
+    result = tensor.to(device=device, dtype=torch.bool)
+    if not torch.compiler.is_compiling() and not bool(result.any(-1).all()):
+        empty = (~result.any(-1)).nonzero().flatten().tolist()
+        raise ValueError(f"{name} has no token at all in row(s) {empty}; every row needs at least one")
+    return result

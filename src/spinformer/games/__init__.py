@@ -1,0 +1,20 @@
+"""Cooperative games on tensors: exact values, estimates with error bars, and their low-rank form."""
+
+from spinformer.games.estimate import MIN_ESS, Estimate, estimate_values
+from spinformer.games.exact import MAX_PLAYERS, exact_values
+from spinformer.games.game import Game, TableGame
+from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions
+from spinformer.games.norm import NormGame
+
+__all__ = [
+    "MAX_PLAYERS",
+    "MIN_ESS",
+    "Estimate",
+    "Game",
+    "NormGame",
+    "TableGame",
+    "estimate_low_rank",
+    "estimate_values",
+    "exact_values",
+    "low_rank_interactions",
+]

@@ -1,0 +1,238 @@
+"""Monte-Carlo estimates of index values, each with its standard error and effective sample size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from spinformer import checks
+from spinformer.games import indices
+from spinformer.games.control import SquaredNormControl
+from spinformer.games.game import Game
+from spinformer.games.indices import Index, Weighting
+from spinformer.games.norm import NormGame
+from spinformer.games.proposals import Proposal, SizeWeighted, Tilted
+from spinformer.precision import full_precision, safe_divide
+from spinformer.rng import draw_seed
+
+ESTIMATORS = ("auto", "plain", "paired", "control")
+PROPOSALS = ("uniform", "tilted")
+
+# Below this effective sample size a standard error is not to be trusted (see docs/deviations.md).
+MIN_ESS = 30.0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """values: the estimate; stderr: its standard error; ess: effective sample size, at most the budget.
+
+    All three have the shape of the index. `trusted` is false where the effective sample size is below MIN_ESS:
+    a few coalitions carry all the weight there, and the error bar says little.
+    """
+
+    values: Tensor
+    stderr: Tensor
+    ess: Tensor
+    budget: int
+
+    @property
+    def trusted(self) -> Tensor:
+        """Where the standard error may be relied upon."""
+        return self.ess >= MIN_ESS
+
+    def interval(self, deviations: float = 1.96) -> tuple[Tensor, Tensor]:
+        """values -+ deviations * stderr: the 95% interval by default."""
+        reach = deviations * self.stderr
+        return self.values - reach, self.values + reach
+
+    def __str__(self) -> str:
+        text = (
+            f"Estimate of {tuple(self.values.shape)} values from {self.budget} coalitions: "
+            f"standard error at most {self.stderr.max():.3g}, effective sample size at least {self.ess.min():.1f}"
+        )
+        distrusted = int((~self.trusted).sum())
+        if distrusted:
+            text += f"; {distrusted} error bars are NOT to be trusted (effective sample size below {MIN_ESS:g})"
+        return text
+
+
+@full_precision
+def estimate_values(
+    game: Game,
+    index: Index,
+    budget: int,
+    *,
+    weighting: Weighting = "uniform",
+    temperature: float | Tensor = 1.0,
+    proposal: Literal["uniform", "tilted"] = "uniform",
+    estimator: Literal["auto", "plain", "paired", "control"] = "auto",
+    generator: torch.Generator | None = None,
+    seed: Tensor | None = None,
+    shared: bool = False,
+    chunk: int = 2**22,
+) -> Estimate:
+    """sum over k of w_k Delta(T_k) / sum over k of w_k,   w_k = P(T_k) / Q(T_k)      (Eqs. 32-36)
+
+    P is the target (`weighting`; see `spinformer.games.indices`), Q the proposal. One set of `budget` coalitions
+    C_k is drawn for each game, and T_k = C_k less the player or the pair in question, so it serves them all.
+
+    proposal: "uniform" is the index's own distribution of contexts, for which uniform weights are all equal;
+    "tilted" the mean-field approximation of the Gibbs distribution at `temperature`.
+    estimator: "plain"; "paired", each coalition with its reflection; "control", paired and with the squared-norm
+    control variate (norm games, uniform weighting and proposal); "auto", the last of these that applies.
+    generator or seed: where the randomness comes from. shared: the same random numbers for every game of the batch,
+    so that a game's estimate does not depend on the batch it stands in.
+    chunk: pairs are worked off in blocks of rows of at most about `chunk` elements (B K rows n); peak memory is
+    about 30 max(chunk, B K n) numbers, with gradients too, since each block is recomputed in the backward pass.
+
+    Standard errors are the jackknife's over independent draws (over reflected pairs, where drawn so).
+    """
+    indices.check(index, weighting, temperature)
+    checks.choice("proposal", proposal, PROPOSALS)
+    checks.choice("estimator", estimator, ESTIMATORS)
+    checks.at_least("budget", budget, 2)
+    checks.at_least("chunk", chunk, 1)
+    plain_draws = weighting == "uniform" and proposal == "uniform"
+    controllable = isinstance(game, NormGame) and plain_draws
+    if estimator == "control" and not controllable:
+        raise ValueError("the control variate is for norm games under the uniform weighting and proposal")
+    if estimator == "auto":
+        estimator = "control" if controllable else "paired"
+
+    heat = torch.as_tensor(temperature, dtype=game.dtype, device=game.device).expand(game.batch)
+    source: Proposal = Tilted(game, heat) if proposal == "tilted" else SizeWeighted(index, game.counts())
+    seed = draw_seed(generator) if seed is None else seed
+    block = 1 if estimator == "plain" else 2
+    coalitions = source.draw(game, budget, seed, paired=block == 2, shared=shared)
+    control = SquaredNormControl(game) if estimator == "control" and isinstance(game, NormGame) else None
+    sample = _Sample(game, index, weighting, heat, source, coalitions, control, plain_draws, block)
+    values, stderr, ess = sample.pairs(chunk) if indices.is_pairwise(index) else sample.players()
+    return Estimate(game.unbatch(values), game.unbatch(stderr), game.unbatch(ess), budget)
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """One set of coalitions, and what turns it into an estimate."""
+
+    game: Game
+    index: Index
+    weighting: Weighting
+    temperature: Tensor
+    proposal: Proposal
+    coalitions: Tensor
+    control: SquaredNormControl | None
+    equal_weights: bool
+    block: int
+
+    def players(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Estimates for every player: values, stderr, ess, each (B, n)."""
+        if self.control is None:
+            delta, without = self.game.marginals(self.coalitions)
+            results = self._average(delta, self._log_weight(without, None))
+        else:
+            singles = self.control.game.singles(self.coalitions)
+            delta, _ = self.control.game.marginals_of(singles)
+            values, stderr, ess = self._average(delta - self.control.marginals(singles), None)
+            results = values + self.control.exact(self.index), stderr, ess
+        if self.game.mask is None:
+            return results
+        return results[0] * self.game.mask, results[1] * self.game.mask, results[2]
+
+    def pairs(self, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Estimates for every pair: values, stderr, ess, each (B, n, n), a block of rows at a time."""
+        batch, budget, n = self.coalitions.shape
+        height = max(1, min(n, chunk // (batch * budget * n)))
+        blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]
+        recompute = torch.is_grad_enabled() and len(blocks) > 1
+        parts = [
+            checkpoint(self._rows, rows, use_reentrant=False) if recompute else self._rows(rows) for rows in blocks
+        ]
+        values, stderr, ess = (torch.cat(part, 1) for part in zip(*parts, strict=True))
+        apart = ~torch.eye(n, dtype=torch.bool, device=values.device)
+        if self.game.mask is not None:
+            apart = apart & self.game.mask[:, None] & self.game.mask[:, :, None]
+        return values * apart, stderr * apart, ess
+
+    def _rows(self, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+        if self.control is None:
+            delta, without = self.game.interactions(self.coalitions, rows)
+            return self._average(delta, self._log_weight(without, rows))
+        pairs = self.control.game.pairs(self.coalitions, rows)
+        delta, _ = self.control.game.interactions_of(pairs)
+        values, stderr, ess = self._average(delta - self.control.interactions(pairs), None)
+        return values + self.control.exact(self.index, rows), stderr, ess
+
+    def _log_weight(self, without: Tensor, rows: slice | None) -> Tensor | None:
+        """log P(T) - log Q(T) up to a constant, or None where it is the same for all."""
+        if self.equal_weights:
+            return None
+        log_probability: Callable[[Proposal], Tensor] = (
+            (lambda q: q.log_without_one(self.coalitions))
+            if rows is None
+            else (lambda q: q.log_without_two(self.coalitions, rows))
+        )
+        if self.weighting == "gibbs":
+            target = without / self.temperature.view(-1, *[1] * (without.dim() - 1))
+        else:
+            target = log_probability(SizeWeighted(self.index, self.game.counts()))
+        return (target - log_probability(self.proposal)).to(without.dtype)
+
+    def _average(self, delta: Tensor, log_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        return weighted_mean(delta, log_weight, self.block)
+
+
+def weighted_mean(delta: Tensor, log_weight: Tensor | None, block: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean over draws (dim 1) with normalised weights exp(log_weight), standard error, effective sample size.
+
+    The standard error is the jackknife's over blocks of `block` draws,
+    var = (b - 1) / b sum over blocks of (R / (1 - W))^2, with W the block's weight and R its weighted residual,
+    widened by Student's factor so that mean +- 1.96 stderr is a 95% interval. It is infinite where one draw carries all the weight, since nothing then tells how far off it is.
+    """
+    budget = delta.shape[1]
+    blocks = -(-budget // block)
+    if log_weight is None:
+        mean = delta.mean(1)
+        with torch.no_grad():
+            residual = _per_block((delta - mean.unsqueeze(1)) / budget, block)
+            share = _per_block(torch.full((1, budget), 1 / budget, device=delta.device, dtype=delta.dtype), block)
+            share = share.view(1, blocks, *[1] * (delta.dim() - 2))
+            ess = torch.full_like(mean, budget)
+    else:
+        weight = log_weight.softmax(1)
+        mean = (weight * delta).sum(1)
+        with torch.no_grad():
+            residual = _per_block(weight * (delta - mean.unsqueeze(1)), block)
+            share = _per_block(weight, block)
+            ess = 1 / weight.square().sum(1)
+    with torch.no_grad():
+        tiny = torch.finfo(delta.dtype).eps
+        square = (residual / (1 - share).clamp_min(tiny)).square()
+        stderr = ((blocks - 1) / blocks * square.sum(1)).sqrt() * _student(square)
+        lone = ess < 1 + 1e-3 if blocks > 1 else torch.ones_like(ess, dtype=torch.bool)
+        stderr = stderr.masked_fill(lone, torch.inf)
+    return mean, stderr, ess
+
+
+def _student(square: Tensor) -> Tensor:
+    """How much wider Student's 95% interval is than the normal one, for the freedom that these squares leave.
+
+    A variance estimated from b independent terms of kurtosis k has nu = 2 b / (k - 1) degrees of freedom, few where
+    few terms make it up; t / z = 1 + (z^2 + 1) / (4 nu) + (5 z^4 + 16 z^2 + 3) / (96 nu^2) + ..., z = 1.96.
+    """
+    blocks = square.shape[1]
+    kurtosis = blocks * safe_divide(square.square().sum(1), square.sum(1).square())
+    part = (kurtosis - 1).clamp_min(0) / (2 * blocks)  # 1 / nu
+    return 1 + 1.21 * part + 1.44 * part.square()
+
+
+def _per_block(terms: Tensor, block: int) -> Tensor:
+    """Sums over consecutive blocks along dim 1; a short last block stands alone."""
+    if block == 1:
+        return terms
+    missing = -terms.shape[1] % block
+    if missing:
+        terms = torch.cat([terms, terms.new_zeros(terms.shape[0], missing, *terms.shape[2:])], 1)
+    return terms.unflatten(1, (-1, block)).sum(2)

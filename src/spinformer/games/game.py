@@ -1,0 +1,135 @@
+"""Cooperative games: a value for every coalition of players."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.precision import full_precision, widen
+
+
+class Game(ABC):
+    """Delta_i v(C) = v(C + i) - v(C)                                     (Eq. 1)
+    Delta_ij v(C) = v(C + ij) - v(C + i) - v(C + j) + v(C)              (Eq. 8)
+
+    A game is called with a boolean matrix of coalitions, (K, n) or (B, K, n), and gives their values, (K,) or
+    (B, K). `marginals` and `interactions` are here in their plain form, by calling the game once for every
+    coalition they need; a game that knows better overrides them, and the tests compare the two.
+
+    players: the number n of columns; mask: (B, n), false for padding, which never plays, or None;
+    batched: whether the game was given with a batch dimension; batch: B, 1 for a single game.
+    """
+
+    players: int
+    batch: int
+    batched: bool
+    mask: Tensor | None
+    dtype: torch.dtype
+    device: torch.device
+
+    @abstractmethod
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """Values (B, K) of coalitions (B, K, n), padding already left out."""
+
+    @full_precision
+    def __call__(self, coalitions: Tensor) -> Tensor:
+        """v(C) for each coalition: (K, n) or (B, K, n) booleans -> (B, K), or (K,) for a single game."""
+        if not isinstance(coalitions, Tensor) or coalitions.dtype != torch.bool:
+            kind = coalitions.dtype if isinstance(coalitions, Tensor) else type(coalitions).__name__
+            raise TypeError(f"coalitions must be a boolean tensor; got {kind}")
+        if coalitions.dim() == 2:
+            coalitions = coalitions.expand(self.batch, *coalitions.shape)
+        if coalitions.dim() != 3 or coalitions.shape[0] != self.batch or coalitions.shape[2] != self.players:
+            raise ValueError(
+                f"coalitions must have shape (K, {self.players}) or ({self.batch}, K, {self.players}); "
+                f"got {tuple(coalitions.shape)}"
+            )
+        if self.mask is not None:
+            coalitions = coalitions & self.mask[:, None]
+        return self.unbatch(self.evaluate(coalitions))
+
+    def counts(self) -> Tensor:
+        """The number of players that are not padding, for each game: (B,)."""
+        if self.mask is None:
+            return torch.full((self.batch,), self.players, device=self.device)
+        return self.mask.sum(-1)
+
+    def order(self) -> Tensor | None:
+        """A rank for each player that depends on the player and not on its place, (B, n), or None."""
+        return None
+
+    def unbatch(self, result: Tensor) -> Tensor:
+        """Drop the batch dimension that a single game was given for the computation."""
+        return result if self.batched else result.squeeze(0)
+
+    def marginals(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+        """For each coalition C and player i: Delta_i v(C - i) and v(C - i), both (B, K, n)."""
+        member = torch.eye(self.players, dtype=torch.bool, device=coalitions.device)
+        around = coalitions[:, :, None]  # (B, K, 1, n)
+        without = self._values(around & ~member)
+        return self._values(around | member) - without, without
+
+    def interactions(self, coalitions: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        """For i in `rows`, every j: Delta_ij v(C - ij) and v(C - ij), (B, K, rows, n); 0 where i = j."""
+        member = torch.eye(self.players, dtype=torch.bool, device=coalitions.device)
+        first, second = member[rows, None], member[None]  # (rows, 1, n), (1, n, n)
+        context = coalitions[:, :, None, None] & ~first & ~second  # (B, K, rows, n, n)
+        without = self._values(context)
+        delta = self._values(context | first | second) - self._values(context | first)
+        delta = delta - self._values(context | second) + without
+        return delta.masked_fill(member[rows], 0.0), without
+
+    def expected_marginals(self, chance: Tensor) -> Tensor:
+        """E[v(C + i) - v(C - i)], (B, M, n), when each player is in with its own chance, (B, M, n)."""
+        raise NotImplementedError(f"the tilted proposal is not known for a {type(self).__name__}")
+
+    def _values(self, coalitions: Tensor) -> Tensor:
+        if self.mask is not None:
+            coalitions = coalitions & self.mask.view(self.batch, *[1] * (coalitions.dim() - 2), self.players)
+        return self.evaluate(coalitions.flatten(1, -2)).view(coalitions.shape[:-1])
+
+
+class TableGame(Game):
+    """v(C) = values[sum over i in C of 2^i]
+
+    values: (2**n,) or (B, 2**n); bit i of the position says whether player i is in. v of the empty coalition
+    may be any number: only differences enter the indices.
+    """
+
+    def __init__(self, values: Tensor) -> None:
+        checks.floating("values", values, (1, 2))
+        size = values.shape[-1]
+        if size < 2 or size & (size - 1):
+            raise ValueError(f"values must hold 2**n numbers for n >= 1 players; got {size}")
+        checks.finite("values", values)
+        self.batched = values.dim() == 2
+        self.table = widen(values if self.batched else values[None])
+        self.batch, self.players = self.table.shape[0], size.bit_length() - 1
+        self.mask = None
+        self.dtype, self.device = self.table.dtype, self.table.device
+
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """Look each coalition up."""
+        bits = 2 ** torch.arange(self.players, device=coalitions.device)
+        return self.table.gather(1, (coalitions * bits).sum(-1))
+
+    def expected_marginals(self, chance: Tensor) -> Tensor:
+        """Exact: the derivative of the multilinear extension, O(M n 2^n)."""
+        columns = []
+        for player in range(self.players):
+            halves = self.table.view(self.batch, -1, 2, 2**player)
+            difference = (halves[:, :, 1] - halves[:, :, 0]).flatten(1)
+            others = [other for other in range(self.players) if other != player]
+            columns.append(_contract(difference, chance[..., others]))
+        return torch.stack(columns, -1)
+
+
+def _contract(table: Tensor, chance: Tensor) -> Tensor:
+    """Mean of `table` (B, 2**m) over independent bits with these chances (B, M, m): (B, M)."""
+    table = table[:, None].expand(-1, chance.shape[1], -1)
+    for bit in range(chance.shape[-1]):  # from the lowest bit upwards
+        p = chance[..., bit, None]
+        table = table.unflatten(-1, (-1, 2))
+        table = (1 - p) * table[..., 0] + p * table[..., 1]
+    return table.squeeze(-1)

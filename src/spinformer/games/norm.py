@@ -1,0 +1,183 @@
+"""The semantic game of the paper: a coalition is worth the length of its members' sum."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.games.game import Game
+from spinformer.precision import safe_divide, safe_sqrt, widen
+
+ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
+
+
+class Singles(NamedTuple):
+    """Around coalition C and player i, T = C - i; each (B, K, n)."""
+
+    size: Tensor  # |T|, integers
+    square: Tensor  # |S_T|^2, the squared norm without i
+    gain: Tensor  # |S_T + v_i|^2 - |S_T|^2
+
+
+class Pairs(NamedTuple):
+    """Around coalition C and players i, j, T = C - ij; each (B, K, rows, n) but `gram` (B, 1, rows, n)."""
+
+    size: Tensor
+    square: Tensor
+    gain_row: Tensor  # |S_T + v_i|^2 - |S_T|^2
+    gain_column: Tensor  # |S_T + v_j|^2 - |S_T|^2
+    gram: Tensor  # v_i . v_j
+
+
+class NormGame(Game):
+    """v(C) = f(scale * |sum of v_i over i in C|),   v(empty) = 0            (Eq. 2)
+
+    values: (B, n, d) or (n, d), the paper's W_v x_i; mask: (B, n) or (n,), false for padding; activation: the
+    paper's f; scale: a number or (B,). All differences are formed without cancellation: with T = C - i, u the
+    squared norm and r its root, r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
+
+    Cost of `marginals` for K coalitions: O(B K n d) time, O(B K (n + d)) memory; of `interactions`: O(B K rows n).
+    """
+
+    def __init__(
+        self,
+        values: Tensor,
+        mask: Tensor | None = None,
+        activation: str = "identity",
+        scale: float | Tensor = 1.0,
+    ) -> None:
+        checks.floating("values", values, (2, 3))
+        checks.choice("activation", activation, ACTIVATIONS)
+        checks.positive("scale", scale)
+        if 0 in values.shape:
+            raise ValueError(f"values must hold at least one player of at least one dimension; got {tuple(values.shape)}")
+        checks.finite("values", values)
+        self.batched = values.dim() == 3
+        values = widen(values if self.batched else values[None])
+        self.batch, self.players = values.shape[:2]
+        self.dtype, self.device = values.dtype, values.device
+        if mask is not None and not self.batched and mask.dim() == 1:
+            mask = mask[None]
+        self.mask = checks.mask("mask", mask, values.shape[:2], values.device)
+        self.values = values if self.mask is None else values * self.mask[..., None]
+        self.activation = activation
+        self.scale = torch.as_tensor(scale, dtype=self.dtype, device=self.device).expand(self.batch)
+        self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
+        self.total = self.values.sum(1)  # (B, d)
+
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """f(scale |S_C|) by one matrix product."""
+        sums = coalitions.to(self.dtype) @ self.values
+        return self.value_of(sums.square().sum(-1))
+
+    def order(self) -> Tensor:
+        """Players by their product with the sum of all, padding last."""
+        key = (self.values @ self.total[..., None]).squeeze(-1).detach()
+        if self.mask is not None:
+            key = key.masked_fill(~self.mask, torch.inf)
+        return key.argsort(-1).argsort(-1)
+
+    def value_of(self, square: Tensor) -> Tensor:
+        """v as a function of the squared norm; `square` is (B, ...)."""
+        return self._function()(self._scaled(safe_sqrt(square)))
+
+    def slope_of(self, square: Tensor) -> Tensor:
+        """dv / d(squared norm), 0 at 0."""
+        root = safe_sqrt(square)
+        x = self._scaled(root)
+        if self.activation == "tanh":
+            rate = 1 - x.tanh().square()
+        elif self.activation == "log1p":
+            rate = 1 / (1 + x)
+        else:
+            rate = torch.ones_like(x)
+        return safe_divide(self._scaled(rate), 2 * root)
+
+    def singles(self, coalitions: Tensor) -> Singles:
+        """What every player's marginal is made of."""
+        inside, sums, products = self._sums(coalitions)
+        square = sums.square().sum(-1, keepdim=True) - inside * (2 * products - self.squares[:, None])
+        gain = 2 * (products - inside * self.squares[:, None]) + self.squares[:, None]
+        size = coalitions.sum(-1, keepdim=True) - coalitions.long()
+        return Singles(size, torch.where(size > 0, square, 0.0).clamp_min(0), gain)
+
+    def pairs(self, coalitions: Tensor, rows: slice) -> Pairs:
+        """What every pair's interaction is made of, for the players in `rows` and all others."""
+        inside, sums, products = self._sums(coalitions)
+        gram = (self.values[:, rows] @ self.values.mT)[:, None]  # (B, 1, rows, n)
+        own = self.squares[:, None]
+        row = (slice(None), slice(None), rows, None)
+        column = (slice(None), slice(None), None)
+        # S_T . v_i = S . v_i - c_i |v_i|^2 - c_j v_i . v_j
+        bare = products - inside * own
+        along_row = bare[row] - inside[column] * gram
+        along_column = bare[column] - inside[row] * gram
+        whole = sums.square().sum(-1)[..., None, None]
+        single = inside * (2 * products - own)
+        square = whole - single[row] - single[column] + 2 * (inside[row] * inside[column]) * gram
+        count = coalitions.long()
+        size = count.sum(-1)[..., None, None] - count[row] - count[column]
+        square = torch.where(size > 0, square, 0.0).clamp_min(0)
+        return Pairs(size, square, 2 * along_row + own[row], 2 * along_column + own[column], gram)
+
+    def marginals(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+        """Delta_i v(C - i) and v(C - i) for all i from one matrix product."""
+        return self.marginals_of(self.singles(coalitions))
+
+    def marginals_of(self, singles: Singles) -> tuple[Tensor, Tensor]:
+        """`marginals` from what `singles` found."""
+        low, high = safe_sqrt(singles.square), safe_sqrt((singles.square + singles.gain).clamp_min(0))
+        step = self._scaled(safe_divide(singles.gain, low + high))
+        low, high = self._scaled(low), self._scaled(high)
+        if self.activation == "tanh":
+            return high.tanh() - low.tanh(), low.tanh()
+        if self.activation == "log1p":
+            return torch.log1p(step / (1 + low)), low.log1p()
+        return step, low
+
+    def interactions(self, coalitions: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        """Delta_ij v(C - ij) and v(C - ij) for the players in `rows` and all others."""
+        delta, without = self.interactions_of(self.pairs(coalitions, rows))
+        same = torch.eye(self.players, dtype=torch.bool, device=delta.device)[rows]
+        return delta.masked_fill(same, 0.0), without
+
+    def interactions_of(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        """`interactions` from what `pairs` found; the diagonal is left as it comes."""
+        _, square, gain_row, gain_column, gram = pairs
+        none = safe_sqrt(square)
+        row = safe_sqrt((square + gain_row).clamp_min(0))
+        column = safe_sqrt((square + gain_column).clamp_min(0))
+        both = safe_sqrt((square + gain_row + gain_column + 2 * gram).clamp_min(0))
+        if self.activation in ("tanh", "log1p"):
+            f = self._function()
+            none, row, column, both = (f(self._scaled(r)) for r in (none, row, column, both))
+            return (both - column) - (row - none), none
+        # (both - column) - (row - none) with every difference of roots written as a quotient
+        turn = safe_divide(gain_column + 2 * gram, both + row) + safe_divide(gain_column, column + none)
+        delta = safe_divide(2 * gram - safe_divide(gain_row * turn, row + none), both + column)
+        return self._scaled(delta), self._scaled(none)
+
+    def expected_marginals(self, chance: Tensor) -> Tensor:
+        """f of the root of the expected squared norm with i, less the same without i: O(M n d)."""
+        own = self.squares[:, None]
+        mean = chance @ self.values  # (B, M, d)
+        along = mean @ self.values.mT  # (B, M, n)
+        spread = chance * (1 - chance) * own
+        square = mean.square().sum(-1, keepdim=True) - 2 * chance * along + chance.square() * own
+        square = (square + spread.sum(-1, keepdim=True) - spread).clamp_min(0)
+        gain = 2 * (along - chance * own) + own
+        return self.marginals_of(Singles(square, square, gain))[0]
+
+    def _sums(self, coalitions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        inside = coalitions.to(self.dtype)
+        sums = inside @ self.values  # (B, K, d)
+        return inside, sums, sums @ self.values.mT  # products: (B, K, n)
+
+    def _function(self) -> Callable[[Tensor], Tensor]:
+        functions: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "log1p": torch.log1p}
+        return functions.get(self.activation, lambda x: x)
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        return x * self.scale.view(-1, *[1] * (x.dim() - 1))

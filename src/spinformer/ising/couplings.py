@@ -1,0 +1,159 @@
+"""Couplings between spins: a matrix that is stored, or one that is only ever multiplied with."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.precision import widen
+
+
+class Couplings(ABC):
+    """J: symmetric, (B, n, n), J_ii = 0.
+
+    `matvec` is J m; `squared_matvec` is (J o J) x, with the elementwise square, for the TAP correction; `dense` the
+    matrix itself. `tensors` and `of` take couplings apart and put them together again.
+    """
+
+    batch: int
+    spins: int
+
+    @abstractmethod
+    def matvec(self, m: Tensor) -> Tensor:
+        """sum over j of J_ij m_j: (B, n) -> (B, n)."""
+
+    @abstractmethod
+    def squared_matvec(self, x: Tensor) -> Tensor:
+        """sum over j of J_ij^2 x_j: (B, n) -> (B, n)."""
+
+    @abstractmethod
+    def dense(self) -> Tensor:
+        """The matrix: (B, n, n)."""
+
+    @abstractmethod
+    def scaled(self, factor: Tensor) -> "Couplings":
+        """factor J, with `factor` (B,)."""
+
+    @abstractmethod
+    def tensors(self) -> tuple[Tensor, ...]:
+        """What it is made of."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, tensors: Sequence[Tensor]) -> "Couplings":
+        """The inverse of `tensors`."""
+
+    def norm(self, steps: int = 12) -> Tensor:
+        """Largest |eigenvalue|, (B,), from below: `steps` power iterations of J^2, then |J x| of a unit vector.
+
+        The start is |J 1| + 1, which permutes with the spins. Gradients pass through the last product alone, which
+        is the gradient of the eigenvalue where the iteration has converged.
+        """
+        with torch.no_grad():
+            ones = torch.ones(self.batch, self.spins, dtype=self.tensors()[0].dtype, device=self.tensors()[0].device)
+            x = self.matvec(ones).abs() + 1e-3 * ones
+            for _ in range(steps):
+                x = _unit(self.matvec(self.matvec(_unit(x))))
+        return self.matvec(x).norm(dim=-1)
+
+
+class DenseCouplings(Couplings):
+    """J as it stands: (B, n, n). The diagonal is ignored (Eq. 16 sums over j != i)."""
+
+    def __init__(self, matrix: Tensor) -> None:
+        self.matrix = matrix
+        self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
+
+    def matvec(self, m: Tensor) -> Tensor:
+        """One matrix product, O(n^2)."""
+        return (self.matrix @ m[..., None]).squeeze(-1) - self._diagonal() * m
+
+    def squared_matvec(self, x: Tensor) -> Tensor:
+        """One matrix product with the elementwise square, O(n^2)."""
+        return (self.matrix.square() @ x[..., None]).squeeze(-1) - self._diagonal().square() * x
+
+    def dense(self) -> Tensor:
+        """The matrix with zero diagonal."""
+        return self.matrix - torch.diag_embed(self._diagonal())
+
+    def scaled(self, factor: Tensor) -> "DenseCouplings":
+        """factor J."""
+        return DenseCouplings(self.matrix * factor[:, None, None])
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The matrix."""
+        return (self.matrix,)
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> "DenseCouplings":
+        """From the matrix."""
+        return cls(tensors[0])
+
+    def _diagonal(self) -> Tensor:
+        return self.matrix.diagonal(dim1=-2, dim2=-1)
+
+
+class LowRankCouplings(Couplings):
+    """J = U diag(w) U' off the diagonal, 0 on it.
+
+    factors: U, (B, n, R); weights: w, (B, R). A product with a vector costs O(n R) and never forms the matrix.
+    """
+
+    def __init__(self, factors: Tensor, weights: Tensor) -> None:
+        self.factors, self.weights = factors, weights
+        self.batch, self.spins = factors.shape[:2]
+        self.diagonal = (factors.square() @ weights[..., None]).squeeze(-1)  # (B, n)
+
+    def matvec(self, m: Tensor) -> Tensor:
+        """Two thin matrix products, O(n R)."""
+        inner = self.weights * (m[:, None] @ self.factors).squeeze(1)
+        return (self.factors @ inner[..., None]).squeeze(-1) - self.diagonal * m
+
+    def squared_matvec(self, x: Tensor) -> Tensor:
+        """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
+        weighted = self.factors * self.weights[:, None]
+        inner = self.factors.mT @ (self.factors * x[..., None])  # (B, R, R)
+        return ((weighted @ inner) * weighted).sum(-1) - self.diagonal.square() * x
+
+    def dense(self) -> Tensor:
+        """The matrix, O(n^2 R)."""
+        return (self.factors * self.weights[:, None]) @ self.factors.mT - torch.diag_embed(self.diagonal)
+
+    def scaled(self, factor: Tensor) -> "LowRankCouplings":
+        """factor J."""
+        return LowRankCouplings(self.factors, self.weights * factor[:, None])
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Factors and weights."""
+        return self.factors, self.weights
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> "LowRankCouplings":
+        """From factors and weights."""
+        return cls(tensors[0], tensors[1])
+
+
+def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Couplings:
+    """Couplings of this shape; a tensor is checked to be finite and symmetric."""
+    if isinstance(couplings, Couplings):
+        if (couplings.batch, couplings.spins) != (batch, spins):
+            raise ValueError(
+                f"couplings must be for {batch} systems of {spins} spins; got {couplings.batch} of {couplings.spins}"
+            )
+        return couplings
+    checks.floating("couplings", couplings, (3,))
+    checks.shape("couplings", couplings, (batch, spins, spins))
+    checks.finite("couplings", couplings)
+    matrix = widen(couplings)
+    if not torch.compiler.is_compiling():
+        worst = float((matrix - matrix.mT).detach().abs().max())
+        size = float(matrix.detach().abs().max())
+        if worst > 1e-4 * max(size, 1e-30):
+            raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {worst:.3g}")
+    return DenseCouplings(matrix)
+
+
+def _unit(x: Tensor) -> Tensor:
+    return x / x.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny)

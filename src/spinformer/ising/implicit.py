@@ -1,0 +1,102 @@
+"""Gradients of a fixed point by the implicit function theorem.
+
+At m = tanh(f(m, theta) / T), with K = df/dm (symmetric) and D = diag(1 - m^2),
+
+    dm/dtheta = (I - D K / T)^-1 D / T df/dtheta,
+
+so a gradient g with respect to m becomes lambda = (I - K D / T)^-1 g, applied to one update of the map. With
+y = D^1/2 lambda this is (I - D^1/2 K D^1/2 / T) y = D^1/2 g, symmetric, and positive definite exactly where m is a
+minimum of the free energy: conjugate gradients solve it with products K u alone. For the naive equations K = J; for
+TAP, K u = J u - s o u + 2/T m o (J o J)(m o u), s_i = sum_j J_ij^2 (1 - m_j^2) / T.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
+from spinformer.ising.model import Ising
+
+MAX_ITERATIONS = 100
+KINDS: dict[str, type[Couplings]] = {"dense": DenseCouplings, "low rank": LowRankCouplings}
+
+
+def attach(ising: Ising, m: Tensor, correction: str) -> Tensor:
+    """The fixed point m, solved without a graph, as a function of everything that `ising` was made from."""
+    image = ising.update(m, correction)
+    kind = next((name for name, cls in KINDS.items() if type(ising.couplings) is cls), None)
+    if kind is None:
+        raise TypeError(
+            f"backward='implicit' knows {', '.join(cls.__name__ for cls in KINDS.values())}; "
+            f"got {type(ising.couplings).__name__}; use backward='unrolled'"
+        )
+    tensors = [tensor.detach() for tensor in ising.couplings.tensors()]
+    result: Tensor = _Implicit.apply(image, m, ising.temperature.detach(), ising.mask, correction, kind, *tensors)
+    return result
+
+
+class _Implicit(torch.autograd.Function):
+    """Forward: the fixed point itself. Backward: conjugate gradients, then on into the one update `image`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        image: Tensor,
+        m: Tensor,
+        temperature: Tensor,
+        mask: Tensor | None,
+        correction: str,
+        kind: str,
+        *tensors: Tensor,
+    ) -> Tensor:
+        ctx.save_for_backward(m, temperature, mask, *tensors)
+        ctx.correction, ctx.kind = correction, kind
+        return m.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        m, temperature, mask, *tensors = ctx.saved_tensors
+        couplings = KINDS[ctx.kind].of(tensors)
+        adjoint = solve_adjoint(couplings, m, temperature[:, None], mask, ctx.correction, gradients[0])
+        return (adjoint, *[None] * (5 + len(tensors)))
+
+
+def solve_adjoint(
+    couplings: Couplings, m: Tensor, heat: Tensor, mask: Tensor | None, correction: str, gradient: Tensor
+) -> Tensor:
+    """lambda = (I - K D / T)^-1 g, (B, n), by conjugate gradients, each sample on its own."""
+    inside = torch.ones_like(m) if mask is None else mask.to(m)
+    slack = (1 - m.square()).clamp_min(0) * inside
+    root = slack.sqrt()
+    reaction = couplings.squared_matvec(slack) / heat if correction == "tap" else None
+
+    def curvature(u: Tensor) -> Tensor:
+        product = couplings.matvec(u)
+        if reaction is not None:
+            product = product - reaction * u + 2 / heat * m * couplings.squared_matvec(m * u)
+        return product * inside
+
+    y = _conjugate_gradients(lambda v: v - root * curvature(root * v) / heat, root * gradient)
+    return gradient + curvature(root * y) / heat
+
+
+def _conjugate_gradients(product: Any, right: Tensor) -> Tensor:
+    """Solve A x = right; a sample stops at rounding level, or where A is seen not to be positive definite."""
+    x, r = torch.zeros_like(right), right
+    p, square = r, r.square().sum(-1, keepdim=True)
+    goal = square * (8 * torch.finfo(right.dtype).eps) ** 2
+    active = square > goal
+    for _ in range(MAX_ITERATIONS):
+        if not torch.compiler.is_compiling() and not bool(active.any()):
+            break
+        image = product(p)
+        curvature = (p * image).sum(-1, keepdim=True)
+        active = active & (curvature > 0)
+        step = torch.where(active, square / torch.where(active, curvature, 1.0), 0.0)
+        x, r = x + step * p, r - step * image
+        latest = r.square().sum(-1, keepdim=True)
+        p = torch.where(active, r + latest / torch.where(active, square, 1.0) * p, p)
+        square = torch.where(active, latest, square)
+        active = active & (square > goal)
+    return x

@@ -1,0 +1,131 @@
+"""Mean-field equations of an Ising model, solved sample by sample."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.ising.anderson import Anderson
+from spinformer.ising.implicit import attach
+from spinformer.ising.model import Ising
+from spinformer.precision import full_precision
+
+Correction = Literal["naive", "tap"]
+Backward = Literal["implicit", "unrolled"]
+Solver = Literal["damped", "anderson", "sequential"]
+
+
+@dataclass(frozen=True)
+class MeanField:
+    """magnetization: m, (B, n); residual: max_i |F(m)_i - m_i| of the undamped map F, (B,); converged: residual <= tol,
+    (B,); steps: updates taken, (B,); trajectory: m after each step, (B, steps + 1, n), if asked for.
+    """
+
+    magnetization: Tensor
+    residual: Tensor
+    converged: Tensor
+    steps: Tensor
+    trajectory: Tensor | None = None
+
+
+@full_precision
+def mean_field(
+    ising: Ising,
+    *,
+    max_steps: int = 25,
+    damping: float = 0.7,
+    tol: float = 1e-4,
+    init: Tensor | None = None,
+    correction: Correction = "naive",
+    backward: Backward = "implicit",
+    solver: Solver = "damped",
+    return_trajectory: bool = False,
+) -> MeanField:
+    """m_i = tanh((h_i + sum_j J_ij m_j) / temperature)                     (Eq. 16)
+
+    solver "damped": m <- damping F(m) + (1 - damping) m for all spins at once, as in the paper (damping 1 is Eq. 25).
+    "anderson": the same with Anderson's extrapolation over the last steps. "sequential": one spin after the other, a
+    step being one sweep over the dense couplings; each update lowers the free energy, so it converges (naive equations,
+    symmetric couplings) where parallel updates swing to and fro, as strong antagonistic couplings make them.
+    correction "tap" subtracts the Onsager term m_i sum_j J_ij^2 (1 - m_j^2) / temperature from the field.
+
+    A sample stops when its residual is at most `tol`, whatever the others do; all of them stop after `max_steps`, and
+    those that did not get there say so. Under torch.compile the number of steps is fixed and samples are frozen instead.
+
+    backward "implicit": gradients by the implicit function theorem, in memory that does not grow with the steps,
+    exact at a fixed point; "unrolled": through every step taken.
+    """
+    checks.choice("correction", correction, ("naive", "tap"))
+    checks.choice("backward", backward, ("implicit", "unrolled"))
+    checks.choice("solver", solver, ("damped", "anderson", "sequential"))
+    if solver == "sequential" and correction != "naive":
+        raise ValueError("the sequential solver is for the naive equations; take another solver for the TAP ones")
+    checks.at_least("max_steps", max_steps, 1)
+    checks.positive("tol", tol)
+    if not 0 < damping <= 1:
+        raise ValueError(f"damping must be in (0, 1] (1 takes the full step); got {damping}")
+    start = torch.zeros_like(ising.fields)
+    if init is not None:
+        checks.floating("init", init, (2,))
+        checks.shape("init", init, tuple(start.shape))
+        start = init.to(start)
+        if ising.mask is not None:
+            start = start * ising.mask
+    options = (max_steps, damping, tol, correction, solver, return_trajectory)
+    if backward == "unrolled" or not torch.is_grad_enabled():
+        return _iterate(ising, start, *options)
+    with torch.no_grad():
+        solved = _iterate(ising.detached(), start, *options)
+    magnetization = attach(ising, solved.magnetization, correction)
+    return MeanField(magnetization, solved.residual, solved.converged, solved.steps, solved.trajectory)
+
+
+def _iterate(
+    ising: Ising,
+    m: Tensor,
+    max_steps: int,
+    damping: float,
+    tol: float,
+    correction: str,
+    solver: str,
+    return_trajectory: bool,
+) -> MeanField:
+    steps = torch.zeros(ising.batch, dtype=torch.long, device=m.device)
+    step = _stepper(ising, m, damping, solver)
+    path = [m]
+    target = ising.update(m, correction)
+    residual = (target - m).detach().abs().amax(-1)
+    for _ in range(max_steps):
+        active = residual > tol
+        if not torch.compiler.is_compiling() and not bool(active.any()):
+            break
+        m = torch.where(active[:, None], step(m, target), m)
+        steps = steps + active
+        target = ising.update(m, correction)
+        residual = torch.where(active, (target - m).detach().abs().amax(-1), residual)
+        if return_trajectory:
+            path.append(m)
+    trajectory = torch.stack(path, 1) if return_trajectory else None
+    return MeanField(m, residual, residual <= tol, steps, trajectory)
+
+
+def _stepper(ising: Ising, like: Tensor, damping: float, solver: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """A function of the state m and its image F(m) that gives the next state."""
+    if solver == "damped":
+        return lambda m, target: torch.lerp(m, target, damping)
+    if solver == "anderson":
+        return Anderson(like, damping).mix
+    matrix, heat = ising.couplings.dense(), ising.temperature
+
+    def sweep(m: Tensor, target: Tensor) -> Tensor:
+        spins = list(m.unbind(-1))
+        for i in range(ising.spins):
+            field = ising.fields[:, i] + (matrix[:, i] * torch.stack(spins, -1)).sum(-1)
+            spins[i] = torch.tanh(field / heat)
+        m = torch.stack(spins, -1)
+        return m if ising.mask is None else m * ising.mask
+
+    return sweep

@@ -1,0 +1,86 @@
+"""The Ising model: energies, effective fields, free energy of a mean-field state."""
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.ising.couplings import Couplings, as_couplings
+from spinformer.precision import full_precision, widen
+
+
+class Ising:
+    """H(s) = - sum_i h_i s_i - sum_{i<j} J_ij s_i s_j,   P(s) ~ exp(-H(s) / temperature)    (Eqs. 10, 12)
+
+    fields: h, the paper's J_i, (B, n); couplings: J_ij, a symmetric (B, n, n) tensor, whose diagonal is ignored, or a
+    Couplings object; temperature: the paper's gamma, a number or (B,); mask: (B, n), false for padding, which has no
+    spin: it adds nothing to an energy, and its magnetisation is 0.
+    """
+
+    def __init__(
+        self,
+        fields: Tensor,
+        couplings: Tensor | Couplings,
+        temperature: float | Tensor,
+        mask: Tensor | None = None,
+    ) -> None:
+        checks.floating("fields", fields, (2,))
+        checks.positive("temperature", temperature)
+        checks.finite("fields", fields)
+        self.batch, self.spins = fields.shape
+        self.couplings = as_couplings(couplings, self.batch, self.spins)
+        fields = widen(fields)
+        self.mask = checks.mask("mask", mask, fields.shape, fields.device)
+        self.fields = fields if self.mask is None else fields * self.mask
+        heat = torch.as_tensor(temperature, dtype=fields.dtype, device=fields.device)
+        if heat.dim() > 1 or (heat.dim() == 1 and heat.shape[0] != self.batch):
+            raise ValueError(f"temperature must be a number or have shape ({self.batch},); got {tuple(heat.shape)}")
+        self.temperature = heat.expand(self.batch)
+
+    @full_precision
+    def energy(self, spins: Tensor) -> Tensor:
+        """H(s) for spins (B, n) or (B, S, n), any numbers in [-1, 1]: (B,) or (B, S)."""
+        checks.floating("spins", spins, (2, 3))
+        single = spins.dim() == 2
+        states = self._masked((spins[:, None] if single else spins).to(self.fields.dtype))
+        if (states.shape[0], states.shape[2]) != (self.batch, self.spins):
+            raise ValueError(f"spins must have shape ({self.batch}, [S,] {self.spins}); got {tuple(spins.shape)}")
+        pair = torch.stack([self.couplings.matvec(state) for state in states.unbind(1)], 1)
+        result = -(states * (self.fields[:, None] + pair / 2)).sum(-1)
+        return result.squeeze(1) if single else result
+
+    @full_precision
+    def effective_field(self, m: Tensor) -> Tensor:
+        """h_i + sum over j != i of J_ij m_j                                (Eq. 19)"""
+        return self._masked(self.fields + self.couplings.matvec(self._masked(m)))
+
+    def reaction(self, m: Tensor) -> Tensor:
+        """The Onsager term of the TAP equations: m_i / temperature sum_j J_ij^2 (1 - m_j^2)."""
+        slack = self._masked(1 - m.square())
+        return m * self.couplings.squared_matvec(slack) / self.temperature[:, None]
+
+    def update(self, m: Tensor, correction: str = "naive") -> Tensor:
+        """tanh(effective field / temperature): the undamped mean-field map (Eq. 25), or the TAP one."""
+        field = self.effective_field(m)
+        if correction == "tap":
+            field = field - self.reaction(m)
+        return torch.tanh(field / self.temperature[:, None])
+
+    @full_precision
+    def mean_field_free_energy(self, m: Tensor) -> Tensor:
+        """H(m) - temperature * entropy(m), (B,): the bound that the mean-field equations make stationary."""
+        up, down = (1 + m) / 2, (1 - m) / 2
+        entropy = -(torch.xlogy(up, up) + torch.xlogy(down, down))
+        return self.energy(m) - self.temperature * self._masked(entropy).sum(-1)
+
+    def detached(self) -> "Ising":
+        """The same system, cut off from the graph."""
+        twin = object.__new__(Ising)
+        twin.batch, twin.spins, twin.mask = self.batch, self.spins, self.mask
+        twin.fields, twin.temperature = self.fields.detach(), self.temperature.detach()
+        twin.couplings = self.couplings.of([tensor.detach() for tensor in self.couplings.tensors()])
+        return twin
+
+    def _masked(self, x: Tensor) -> Tensor:
+        if self.mask is None:
+            return x
+        return x * (self.mask if x.dim() == 2 else self.mask[:, None])

@@ -1,0 +1,42 @@
+"""Random numbers that depend on where they are used and on nothing else.
+
+    u[row, draw, column] = hash(seed, row, draw, column) / 2^24
+
+A counter-based generator: the same seed gives the same numbers on every device, and a number does not change
+when more rows, draws or columns are asked for. That is what makes a sample's answer independent of its
+batch and of its padding. The mixing function is Ettinger's two-round 32-bit hash with small constants, so that
+64-bit integers never overflow; two independent lanes of 32 bits identify a stream.
+"""
+
+import torch
+from torch import Tensor
+
+_MASK = 0xFFFFFFFF
+_GOLDEN = 0x9E3779B9
+
+
+def draw_seed(generator: torch.Generator | None) -> Tensor:
+    """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU."""
+    device = generator.device if generator is not None else torch.device("cpu")
+    return torch.randint(2**62, (), generator=generator, device=device).cpu()
+
+
+def uniforms(seed: Tensor, rows: int, draws: int, columns: int, device: torch.device) -> Tensor:
+    """Independent uniform numbers in (0, 1), float32, of shape (rows, draws, columns)."""
+    seed = seed.to(device)
+    row = torch.arange(rows, device=device)[:, None]
+    draw = torch.arange(draws, device=device)
+    column = torch.arange(columns, device=device)
+    first, second = (
+        _mix(_mix(_mix(lane + salt) + row * _GOLDEN) + draw * 2 + salt)[..., None]
+        for salt, lane in enumerate((seed & _MASK, seed >> 32))
+    )
+    bits = _mix(_mix(column + first) + second)  # (rows, draws, columns)
+    return ((bits >> 8).float() + 0.5) * 2.0**-24
+
+
+def _mix(value: Tensor) -> Tensor:
+    value = value & _MASK
+    value = (value ^ (value >> 16)) * 0x21F0AAAD & _MASK
+    value = (value ^ (value >> 15)) * 0x735A2D97 & _MASK
+    return value ^ (value >> 15)
