@@ -95,7 +95,7 @@ class NeuroGameAttention(nn.Module):
         special: Tensor | None = None,
     ) -> NeuroGameOutput:
         """x: (B, n, dim); mask: (B, n), true for real tokens; special: (B, n), true for special tokens, which with
-        special_tokens=False do not play and get attention 0.
+        special_tokens=False do not play and get attention 0. `pooled` comes in the type of the layer's weights.
         """
         checks.floating("x", x, (3,))
         if x.shape[-1] != self.dim:
@@ -110,7 +110,7 @@ class NeuroGameAttention(nn.Module):
         gate = widen(self.gate(x)).sigmoid().transpose(1, 2)  # (B, H, n)
         if players is not None:
             gate = gate * players[:, None]
-        return self._play(values, gate, players, generator, x.dtype)
+        return self._play(values, gate, players, generator)
 
     def _players(self, x: Tensor, mask: Tensor | None, special: Tensor | None) -> Tensor | None:
         mask = checks.mask("mask", mask, x.shape[:2], x.device)
@@ -123,7 +123,7 @@ class NeuroGameAttention(nn.Module):
 
     @full_precision
     def _play(
-        self, values: Tensor, gate: Tensor, players: Tensor | None, generator: torch.Generator | None, dtype: torch.dtype
+        self, values: Tensor, gate: Tensor, players: Tensor | None, generator: torch.Generator | None
     ) -> NeuroGameOutput:
         """From values and gates to attention and output; heads are so many more sequences, (B H, ...)."""
         options, batch = self.settings, values.shape[0]
@@ -158,9 +158,9 @@ class NeuroGameAttention(nn.Module):
             max_steps=options.max_steps,
             damping=options.damping,
             tol=options.tol,
-            correction=options.correction,  # type: ignore[arg-type]
-            backward=options.backward,  # type: ignore[arg-type]
-            solver=options.solver,  # type: ignore[arg-type]
+            correction=options.correction,
+            backward=options.backward,
+            solver=options.solver,
         )
         attention = (1 + solved.magnetization) / 2
         if mask is not None:
@@ -174,7 +174,7 @@ class NeuroGameAttention(nn.Module):
             return x.unflatten(0, (batch, self.heads))
 
         return NeuroGameOutput(
-            pooled=pooled.to(dtype),
+            pooled=pooled,
             attention=by_head(attention),
             shapley=by_head(shapley.values),
             banzhaf=by_head(banzhaf.values),
@@ -224,5 +224,3 @@ def _total_length(values: Tensor, mask: Tensor | None) -> Tensor:
 
 def _mean(x: Tensor, mask: Tensor | None) -> Tensor:
     return x.mean(-1) if mask is None else (x * mask).sum(-1) / mask.sum(-1)
-
-

@@ -1,26 +1,14 @@
 """The choices that make a NeuroGame layer, and the two presets of them."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from spinformer import checks
+from spinformer.games import EstimatorName, ProposalName, Weighting
+from spinformer.ising.mean_field import Backward, Correction, Solver
 
 # Above this many tokens `couplings="auto"` takes the linear form (results/crossover.json).
 AUTO_LINEAR = 128
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "values": ("raw", "normed"),
-    "activation": ("identity", "relu", "tanh", "log1p"),
-    "weighting": ("uniform", "gibbs"),
-    "proposal": ("uniform", "tilted"),
-    "estimator": ("auto", "plain", "paired", "control"),
-    "units": ("paper", "share"),
-    "couplings": ("auto", "dense", "linear"),
-    "solver": ("damped", "anderson", "sequential"),
-    "correction": ("naive", "tap"),
-    "backward": ("implicit", "unrolled"),
-    "pooling": ("sum", "mean"),
-}
 
 
 @dataclass(frozen=True)
@@ -37,26 +25,27 @@ class Settings:
     special_tokens: whether special tokens play; learn_temperature: whether gamma is a parameter.
     """
 
-    values: str = "normed"
-    activation: str = "identity"
-    weighting: str = "uniform"
-    proposal: str = "uniform"
-    estimator: str = "auto"
-    units: str = "share"
-    couplings: str = "auto"
-    solver: str = "anderson"
-    correction: str = "naive"
-    backward: str = "implicit"
+    values: Literal["raw", "normed"] = "normed"
+    activation: Literal["identity", "relu", "tanh", "log1p"] = "identity"
+    weighting: Weighting = "uniform"
+    proposal: ProposalName = "uniform"
+    estimator: EstimatorName = "auto"
+    units: Literal["paper", "share"] = "share"
+    couplings: Literal["auto", "dense", "linear"] = "auto"
+    solver: Solver = "anderson"
+    correction: Correction = "naive"
+    backward: Backward = "implicit"
     damping: float = 0.7
     max_steps: int = 25
     tol: float = 1e-4
-    pooling: str = "mean"
+    pooling: Literal["sum", "mean"] = "mean"
     special_tokens: bool = True
     learn_temperature: bool = True
 
     def __post_init__(self) -> None:
-        for name, valid in CHOICES.items():
-            checks.choice(name, getattr(self, name), valid)
+        for name, kind in get_type_hints(type(self)).items():
+            if get_origin(kind) is Literal:
+                checks.choice(name, getattr(self, name), get_args(kind))
         if self.estimator == "control" and (self.weighting, self.proposal) != ("uniform", "uniform"):
             raise ValueError("estimator='control' is for weighting='uniform' and proposal='uniform'")
 

@@ -1,0 +1,1 @@
+"""Measurements: each module has `run(seed)`, which gives what `results/<name>.json` records."""

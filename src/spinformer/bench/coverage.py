@@ -13,7 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer.games import MIN_ESS, NormGame, estimate_values, exact_values
+from spinformer.games import (
+    MIN_ESS,
+    EstimatorName,
+    NormGame,
+    ProposalName,
+    Weighting,
+    estimate_values,
+    exact_values,
+)
 from spinformer.games.indices import INDICES
 from spinformer.progress import progress
 
@@ -22,7 +30,7 @@ GAMES, REPEATS = 40, 50
 FAMILIES = ("aligned", "isotropic")
 STRENGTHS = (1.0, 4.0)
 LEAST_ESS, LOW, HIGH = 100.0, 0.93, 0.97
-METHODS = (
+METHODS: tuple[tuple[Weighting, ProposalName, EstimatorName], ...] = (
     ("uniform", "uniform", "plain"),
     ("uniform", "uniform", "paired"),
     ("uniform", "uniform", "control"),

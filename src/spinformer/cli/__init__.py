@@ -25,8 +25,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     name = _command(words)
     if name is None:
-        asked_for_help = not words or words[0] in ("-h", "--help") or words == words[:1] and _group(words[0])
-        print(_usage(words[0] if words and _group(words[0]) else ""), file=sys.stdout if asked_for_help else sys.stderr)
+        asked_for_help = not words or words[0] in ("-h", "--help") or (words == words[:1] and _group(words[0]))
+        print(
+            _usage(words[0] if words and _group(words[0]) else ""),
+            file=sys.stdout if asked_for_help else sys.stderr,
+        )
         return 0 if asked_for_help else 2
     module_name, summary = COMMANDS[name]
     module = importlib.import_module(module_name)
@@ -36,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words[len(name.split()) :])
     try:
         status: int = module.run(args)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has gone; nothing more to say
+        return 0
     except (ValueError, TypeError, OSError, ModuleNotFoundError) as error:
         print(f"spinformer {name}: {error}", file=sys.stderr)
         return 2
@@ -62,5 +68,11 @@ def _usage(group: str) -> str:
     width = max(len(name) for name in shown)
     lines = [f"  {name:<{width}}  {text}" for name, text in shown.items()]
     return "\n".join(
-        ["usage: spinformer COMMAND [options]", "", *lines, "", "`spinformer COMMAND --help` tells more of each."]
+        [
+            "usage: spinformer COMMAND [options]",
+            "",
+            *lines,
+            "",
+            "`spinformer COMMAND --help` tells more of each.",
+        ]
     )

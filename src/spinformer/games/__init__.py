@@ -1,8 +1,9 @@
 """Cooperative games on tensors: exact values, estimates with error bars, and their low-rank form."""
 
-from spinformer.games.estimate import MIN_ESS, Estimate, estimate_values
+from spinformer.games.estimate import MIN_ESS, Estimate, EstimatorName, ProposalName, estimate_values
 from spinformer.games.exact import MAX_PLAYERS, exact_values
 from spinformer.games.game import Game, TableGame
+from spinformer.games.indices import Index, Weighting
 from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions
 from spinformer.games.norm import NormGame
 
@@ -10,9 +11,13 @@ __all__ = [
     "MAX_PLAYERS",
     "MIN_ESS",
     "Estimate",
+    "EstimatorName",
     "Game",
+    "Index",
     "NormGame",
+    "ProposalName",
     "TableGame",
+    "Weighting",
     "estimate_low_rank",
     "estimate_values",
     "exact_values",

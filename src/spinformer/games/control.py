@@ -43,8 +43,10 @@ class SquaredNormControl:
     def marginals(self, singles: Singles) -> Tensor:
         """Delta_i h(T) = a' + b' u(T) + b_{t+1} (u(T + i) - u(T)): (B, K, n)."""
         step, bend, slope = self._tables(1)
-        return self._at(step, singles.size) + self._at(bend, singles.size) * singles.square + (
-            self._at(slope, singles.size) * singles.gain
+        return (
+            self._at(step, singles.size)
+            + self._at(bend, singles.size) * singles.square
+            + (self._at(slope, singles.size) * singles.gain)
         )
 
     def interactions(self, pairs: Pairs) -> Tensor:
@@ -86,13 +88,13 @@ class SquaredNormControl:
             constant, by_own, by_across = (part.to(own.dtype) for part in parts)
             return constant + by_own * own + by_across * across
         first = self.slope.diff()[:, 1 : width + 1]
-        parts = (
+        factors = (
             constant,
             mean(first) - mean(bend, one),
             2 * mean(first, one) - 2 * mean(bend, two),
             2 * mean(slope) - 4 * mean(first, one) + 2 * mean(bend, two),
         )
-        constant, by_own, by_across, by_gram = (part.to(own.dtype)[..., None] for part in parts)
+        constant, by_own, by_across, by_gram = (part.to(own.dtype)[..., None] for part in factors)
         single = by_own.squeeze(-1) * own + by_across.squeeze(-1) * across
         gram = self.game.values[:, rows] @ self.game.values.mT
         return constant + single[:, rows, None] + single[:, None] + by_gram * gram

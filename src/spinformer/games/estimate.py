@@ -15,11 +15,14 @@ from spinformer.games.game import Game
 from spinformer.games.indices import Index, Weighting
 from spinformer.games.norm import NormGame
 from spinformer.games.proposals import Proposal, SizeWeighted, Tilted
-from spinformer.precision import full_precision, safe_divide
+from spinformer.precision import full_precision, safe_divide, safe_sqrt
 from spinformer.rng import draw_seed
 
-ESTIMATORS = ("auto", "plain", "paired", "control")
-PROPOSALS = ("uniform", "tilted")
+EstimatorName = Literal["auto", "plain", "paired", "control"]
+ProposalName = Literal["uniform", "tilted"]
+
+ESTIMATORS: tuple[EstimatorName, ...] = ("auto", "plain", "paired", "control")
+PROPOSALS: tuple[ProposalName, ...] = ("uniform", "tilted")
 
 # Below this effective sample size a standard error is not to be trusted (see docs/deviations.md).
 MIN_ESS = 30.0
@@ -67,8 +70,8 @@ def estimate_values(
     *,
     weighting: Weighting = "uniform",
     temperature: float | Tensor = 1.0,
-    proposal: Literal["uniform", "tilted"] = "uniform",
-    estimator: Literal["auto", "plain", "paired", "control"] = "auto",
+    proposal: ProposalName = "uniform",
+    estimator: EstimatorName = "auto",
     generator: torch.Generator | None = None,
     seed: Tensor | None = None,
     shared: bool = False,
@@ -188,8 +191,9 @@ def weighted_mean(delta: Tensor, log_weight: Tensor | None, block: int) -> tuple
     """Mean over draws (dim 1) with normalised weights exp(log_weight), standard error, effective sample size.
 
     The standard error is the jackknife's over blocks of `block` draws,
-    var = (b - 1) / b sum over blocks of (R / (1 - W))^2, with W the block's weight and R its weighted residual,
-    widened by Student's factor so that mean +- 1.96 stderr is a 95% interval. It is infinite where one draw carries all the weight, since nothing then tells how far off it is.
+    var = (b - 1) / b sum over blocks of (R / (1 - W))^2, with W the block's weight and R its weighted residual, widened
+    (see `_widening`) so that mean -+ 1.96 stderr is a 95% interval. It is infinite where one draw carries all the
+    weight, since nothing then tells how far off it is.
     """
     budget = delta.shape[1]
     blocks = -(-budget // block)
@@ -209,23 +213,28 @@ def weighted_mean(delta: Tensor, log_weight: Tensor | None, block: int) -> tuple
             ess = 1 / weight.square().sum(1)
     with torch.no_grad():
         tiny = torch.finfo(delta.dtype).eps
-        square = (residual / (1 - share).clamp_min(tiny)).square()
-        stderr = ((blocks - 1) / blocks * square.sum(1)).sqrt() * _student(square)
+        change = residual / (1 - share).clamp_min(tiny)  # by how much the mean moves when a block is left out
+        stderr = ((blocks - 1) / blocks * change.square().sum(1)).sqrt() * _widening(change)
         lone = ess < 1 + 1e-3 if blocks > 1 else torch.ones_like(ess, dtype=torch.bool)
         stderr = stderr.masked_fill(lone, torch.inf)
     return mean, stderr, ess
 
 
-def _student(square: Tensor) -> Tensor:
-    """How much wider Student's 95% interval is than the normal one, for the freedom that these squares leave.
+def _widening(change: Tensor) -> Tensor:
+    """How much wider than the normal one a 95% interval must be, when these b terms are all that is known.
 
-    A variance estimated from b independent terms of kurtosis k has nu = 2 b / (k - 1) degrees of freedom, few where
-    few terms make it up; t / z = 1 + (z^2 + 1) / (4 nu) + (5 z^4 + 16 z^2 + 3) / (96 nu^2) + ..., z = 1.96.
+    Two effects of few terms making up most of the variance, of which the larger counts: the variance itself is
+    uncertain, with nu = 2 b / (k - 1) degrees of freedom for kurtosis k, and Student's interval is wider by
+    (z^2 + 1) / (4 nu); and the studentised mean is skewed, for skewness g by g^2 (z^4 + 2 z^2 - 3) / (18 b) (the
+    Edgeworth expansion, Hall 1992). With z = 1.96 these are 1.21 / nu and 1.08 g^2 / b.
     """
-    blocks = square.shape[1]
-    kurtosis = blocks * safe_divide(square.square().sum(1), square.sum(1).square())
-    part = (kurtosis - 1).clamp_min(0) / (2 * blocks)  # 1 / nu
-    return 1 + 1.21 * part + 1.44 * part.square()
+    blocks = change.shape[1]
+    total = change.square().sum(1, keepdim=True)
+    unit = safe_divide(change, safe_sqrt(total).expand_as(change))  # squares sum to 1
+    kurtosis = blocks * (unit**4).sum(1)
+    skewness = blocks * (unit**3).sum(1).square()  # g^2
+    student = 1.21 * (kurtosis - 1).clamp_min(0) / 2
+    return 1 + torch.maximum(student, 1.21 + 1.08 * skewness) / blocks
 
 
 def _per_block(terms: Tensor, block: int) -> Tensor:

@@ -89,10 +89,9 @@ class _Table:
     def _average(self, parts: tuple[Tensor, ...], around: tuple[int, ...]) -> Tensor:
         """Mean of the difference over contexts; `parts` are v without, with (none, j, i, ij for a pair)."""
         without = parts[0]
-        if len(parts) == 2:
-            delta = parts[1] - parts[0]
-        else:
-            delta = (parts[3] - parts[2]) - (parts[1] - parts[0])
+        delta = parts[1] - parts[0]
+        if len(parts) == 4:
+            delta = (parts[3] - parts[2]) - delta
         if self.weighting == "gibbs":
             log_weight = without / self.temperature
         else:

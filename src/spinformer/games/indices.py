@@ -20,8 +20,8 @@ from spinformer import checks
 Index = Literal["SV", "BV", "SII", "BII"]
 Weighting = Literal["uniform", "gibbs"]
 
-INDICES = ("SV", "BV", "SII", "BII")
-WEIGHTINGS = ("uniform", "gibbs")
+INDICES: tuple[Index, ...] = ("SV", "BV", "SII", "BII")
+WEIGHTINGS: tuple[Weighting, ...] = ("uniform", "gibbs")
 
 
 def is_pairwise(index: str) -> bool:

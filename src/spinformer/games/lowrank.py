@@ -13,16 +13,21 @@ C or not. J times a vector costs O(n (d + K)), and J is never formed. Under Gibb
 value, exp(v(C) / temperature), not by that of C - ij: one weight for all pairs is what keeps the rank low.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
+from spinformer.games.indices import Weighting
 from spinformer.games.norm import NormGame
 from spinformer.games.proposals import SizeWeighted, Tilted
 from spinformer.precision import full_precision, safe_divide, safe_sqrt
 
 
 @full_precision
-def low_rank_interactions(game: NormGame, coalitions: Tensor, log_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def low_rank_interactions(
+    game: NormGame, coalitions: Tensor, log_weight: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Factors U (B, n, d + K) and weights w (B, d + K) with J = U diag(w) U' off the diagonal.
 
     coalitions: (B, K, n); log_weight: (B, K), unnormalised, or None for equal weights.
@@ -56,7 +61,14 @@ def low_rank_interactions(game: NormGame, coalitions: Tensor, log_weight: Tensor
 
 @full_precision
 def estimate_low_rank(
-    game: NormGame, budget: int, *, weighting: str, temperature: Tensor, proposal: str, seed: Tensor, shared: bool
+    game: NormGame,
+    budget: int,
+    *,
+    weighting: Weighting,
+    temperature: Tensor,
+    proposal: Literal["uniform", "tilted"],
+    seed: Tensor,
+    shared: bool,
 ) -> tuple[Tensor, Tensor]:
     """`low_rank_interactions` of `budget` coalitions, drawn as `estimate_values` draws those of BII."""
     source = Tilted(game, temperature) if proposal == "tilted" else SizeWeighted("BII", game.counts())

@@ -52,7 +52,9 @@ class NormGame(Game):
         checks.choice("activation", activation, ACTIVATIONS)
         checks.positive("scale", scale)
         if 0 in values.shape:
-            raise ValueError(f"values must hold at least one player of at least one dimension; got {tuple(values.shape)}")
+            raise ValueError(
+                f"values must hold at least one player of at least one dimension; got {tuple(values.shape)}"
+            )
         checks.finite("values", values)
         self.batched = values.dim() == 3
         values = widen(values if self.batched else values[None])

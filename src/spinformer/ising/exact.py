@@ -57,7 +57,12 @@ def _enumerate(ising: Ising) -> tuple[Tensor, Tensor]:
 @full_precision
 @torch.no_grad()
 def glauber(
-    ising: Ising, sweeps: int, *, chains: int = 64, burn_in: int = 100, generator: torch.Generator | None = None
+    ising: Ising,
+    sweeps: int,
+    *,
+    chains: int = 64,
+    burn_in: int = 100,
+    generator: torch.Generator | None = None,
 ) -> Tensor:
     """P(s_i = +1 | others) = sigmoid(2 h_i^eff / temperature), one spin after the other.
 

@@ -53,7 +53,7 @@ def mean_field(
     correction "tap" subtracts the Onsager term m_i sum_j J_ij^2 (1 - m_j^2) / temperature from the field.
 
     A sample stops when its residual is at most `tol`, whatever the others do; all of them stop after `max_steps`, and
-    those that did not get there say so. Under torch.compile the number of steps is fixed and samples are frozen instead.
+    those that did not get there say so. Under torch.compile the number of steps is fixed, and samples freeze instead.
 
     backward "implicit": gradients by the implicit function theorem, in memory that does not grow with the steps,
     exact at a fixed point; "unrolled": through every step taken.

@@ -33,6 +33,10 @@ def render(text: str, directory: Path) -> str:
 
 def _lookup(record: dict[str, Any], path: str) -> Any:
     try:
-        return reduce(lambda node, key: node[int(key)] if isinstance(node, list) else node[key], path.split("."), record["outcome"])
+        return reduce(
+            lambda node, key: node[int(key)] if isinstance(node, list) else node[key],
+            path.split("."),
+            record["outcome"],
+        )
     except (KeyError, IndexError, ValueError):
         raise ValueError(f"results/{record['name']}.json has no outcome {path!r}") from None

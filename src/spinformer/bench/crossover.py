@@ -1,0 +1,42 @@
+"""Where the linear form pays: seconds and error of both forms of the couplings against the number of tokens."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer.assets import encoder_sample
+from spinformer.attention import NeuroGameAttention
+from spinformer.attention.settings import AUTO_LINEAR
+from spinformer.bench.timing import seconds
+from spinformer.progress import progress
+
+SIZES, BATCH, BUDGET = (16, 32, 64, 128, 256, 512), 4, 25
+
+
+def run(seed: int = 0) -> dict[str, Any]:
+    """Forward and backward of a batch of 4, K = 25, on encoder outputs laid end to end."""
+    sample = encoder_sample()
+    tokens = sample.hidden[sample.mask]
+    rows = []
+    for n in progress(SIZES, "crossover"):
+        x = torch.stack([tokens[i * n : (i + 1) * n] for i in range(min(BATCH, len(tokens) // n))])
+        row: dict[str, Any] = {"tokens": n}
+        outputs = {}
+        for form in ("dense", "linear"):
+            torch.manual_seed(seed)
+            layer = NeuroGameAttention(x.shape[-1], eval_samples=BUDGET, couplings=form).eval()
+            row[f"{form}_seconds"] = seconds(partial(_pass, layer, x), 3)
+            outputs[form] = layer(x)
+        one, other = outputs["dense"], outputs["linear"]
+        row["attention"] = (one.attention - other.attention).abs().max().item()
+        difference = one.interactions.dense() - other.interactions.dense()
+        row["interactions"] = (difference.norm() / one.interactions.dense().norm()).item()
+        row["batch"] = len(x)
+        rows.append(row)
+    return {"rows": rows, "auto": AUTO_LINEAR, "passed": True}
+
+
+def _pass(layer: NeuroGameAttention, x: Tensor) -> None:
+    layer(x).pooled.sum().backward()

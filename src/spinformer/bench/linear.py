@@ -1,0 +1,91 @@
+"""The linear-time form: how time and memory grow with n, and how far it is from the dense form.
+
+B = 1, d = 256, K = 25. Each size runs in a process of its own; time is the median of several passes, memory the growth
+of the process's peak over what it was before the first pass.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer.assets import encoder_sample
+from spinformer.attention import NeuroGameAttention
+from spinformer.bench.timing import alone, peak_memory, seconds
+from spinformer.progress import progress
+
+DIM, BUDGET = 256, 25
+SHORT, LONG, COMPARED = 8_192, 65_536, 512
+MOST_TIME, MOST_MEMORY, MOST_ATTENTION, MOST_COUPLINGS = 10.0, 9.0, 0.01, 0.03
+PASSES = ("forward", "forward and backward")
+
+
+def run(seed: int = 0) -> dict[str, Any]:
+    """Growth from SHORT to LONG for each pass, and differences from the dense form at COMPARED tokens."""
+    growth = {}
+    for name in progress(PASSES, "linear growth"):
+        sizes = [alone(f"spinformer.bench.linear:measure({n}, {name!r}, {seed})") for n in (SHORT, LONG)]
+        growth[name] = {
+            "seconds": [size["seconds"] for size in sizes],
+            "bytes": [size["bytes"] for size in sizes],
+            "time": sizes[1]["seconds"] / sizes[0]["seconds"],
+            "memory": sizes[1]["bytes"] / sizes[0]["bytes"],
+        }
+    differences = {name: _difference(x, seed) for name, x in _inputs(seed).items()}
+    return {
+        "growth": growth,
+        "differences": differences,
+        "passed": all(g["time"] <= MOST_TIME and g["memory"] <= MOST_MEMORY for g in growth.values())
+        and all(
+            d["attention"] <= MOST_ATTENTION and max(d["couplings"], d["interactions"]) <= MOST_COUPLINGS
+            for d in differences.values()
+        ),
+    }
+
+
+def measure(n: int, name: str, seed: int) -> dict[str, float]:
+    """Seconds and bytes of one pass over n tokens."""
+    torch.manual_seed(seed)
+    layer = NeuroGameAttention(DIM, eval_samples=BUDGET).eval()
+    x = torch.randn(1, n, DIM) + torch.randn(DIM)
+    before = peak_memory()
+
+    def forward() -> None:
+        with torch.no_grad():
+            layer(x)
+
+    def both() -> None:
+        layer.zero_grad()
+        layer(x).pooled.sum().backward()
+
+    taken = seconds(forward if name == "forward" else both)
+    return {"seconds": taken, "bytes": peak_memory() - before}
+
+
+def _inputs(seed: int) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    sample = encoder_sample()
+    noise = torch.randn(1, COMPARED, DIM, generator=generator)
+    return {
+        "encoder outputs": sample.hidden[sample.mask][None, :COMPARED],
+        "random, aligned": noise + torch.randn(DIM, generator=generator),
+        "random, isotropic": noise,
+    }
+
+
+@torch.no_grad()
+def _difference(x: Tensor, seed: int) -> dict[str, float]:
+    torch.manual_seed(seed)
+    dense = NeuroGameAttention(x.shape[-1], eval_samples=BUDGET, couplings="dense").eval()
+    linear = NeuroGameAttention(x.shape[-1], eval_samples=BUDGET, couplings="linear").eval()
+    linear.load_state_dict(dense.state_dict())
+    one, other = dense(x), linear(x)
+    return {
+        "attention": (one.attention - other.attention).abs().max().item(),
+        "couplings": _relative(other.couplings.dense(), one.couplings.dense()),
+        "interactions": _relative(other.interactions.dense(), one.interactions.dense()),
+    }
+
+
+def _relative(other: Tensor, reference: Tensor) -> float:
+    return ((other - reference).norm() / reference.norm()).item()

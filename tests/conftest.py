@@ -1,0 +1,22 @@
+import pytest
+import torch
+
+from spinformer.assets import EncoderSample, encoder_sample
+
+# Two workers on two cores: more threads than that only get in each other's way.
+torch.set_num_threads(1)
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(20261115)
+
+
+@pytest.fixture(scope="session")
+def sample() -> EncoderSample:
+    return encoder_sample()
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
