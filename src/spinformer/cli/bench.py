@@ -16,6 +16,8 @@ MEASUREMENTS = {
     "ess": ("spinformer.bench.ess", "effective sample size of Gibbs weights on encoder outputs"),
     "efficiency": ("spinformer.bench.efficiency", "error at K = 25 against the paper's estimator at K = 250"),
     "example": ("spinformer.bench.example", "the worked example of section 5"),
+    "presets": ("spinformer.bench.presets", "from the paper's preset to the default, one choice at a time"),
+    "targets": ("spinformer.bench.targets", "how far apart the paper's two targets are"),
     "speed": ("spinformer.bench.speed", "against the loops of Algorithm 1"),
     "linear": (
         "spinformer.bench.linear",

@@ -13,5 +13,132 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def example(record: Record) -> str:
+    """The worked example: the equations beside the paper."""
+    verdict = {True: "yes", False: "**no**", None: ""}
+    rows = [
+        [
+            row["name"],
+            ", ".join(f"{number:.4f}" for number in row["computed"]),
+            ", ".join(row["printed"] or []),
+            verdict[row["agrees"]],
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    return markdown(["figure", "from the equations", "printed in the paper", "agrees"], rows)
+
+
+def coverage(record: Record) -> str:
+    """Coverage by weighting, proposal and estimator: the range over indices, families and strengths."""
+    groups: dict[tuple[str, ...], list[Record]] = {}
+    for row in record["outcome"]["rows"]:
+        judged = "judged" if row["ess"] >= record["config"]["LEAST_ESS"] else "below 100"
+        groups.setdefault((row["weighting"], row["proposal"], row["estimator"], judged), []).append(row)
+    rows = [
+        [
+            f"{weighting}, {proposal} proposal, {estimator}",
+            judged,
+            len(group),
+            f"{min(row['ess'] for row in group):.0f} to {max(row['ess'] for row in group):.0f}",
+            f"{min(row['coverage'] for row in group):.1%} to {max(row['coverage'] for row in group):.1%}",
+        ]
+        for (weighting, proposal, estimator, judged), group in groups.items()
+    ]
+    return markdown(["weighting, proposal, estimator", "effective sample size", "rows", "of 400", "coverage"], rows)
+
+
+def ess(record: Record) -> str:
+    """Effective sample size on encoder outputs."""
+    rows = [
+        [row["index"], row["budget"], row["proposal"], f"{row['mean']:.3f}", f"{row['lowest']:.3f}"]
+        for row in record["outcome"]["rows"]
+    ]
+    return markdown(["index", "K", "proposal", "mean, as a part of K", "lowest sentence pair"], rows)
+
+
+def efficiency(record: Record) -> str:
+    """Error of our best estimator against the paper's with ten times the samples."""
+    rows = [
+        [
+            f"{row['index']}, {row['target']} target",
+            f"{row['size']:.4g}",
+            f"{row['ours']:.2g}",
+            f"{row['paper']:.2g}",
+            f"{row['paper_gibbs']:.2g}",
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    ours, paper = record["outcome"]["ours_budget"], record["outcome"]["paper_budget"]
+    header = ["", "size of the value", f"ours, K = {ours}", f"paper, K = {paper}", f"with its Gibbs weights, K = {paper}"]
+    return markdown(header, rows)
+
+
+def presets(record: Record) -> str:
+    """One choice at a time from the paper's preset to the default."""
+    rows = [
+        [
+            row["name"],
+            f"{row['converged']:.1%}",
+            f"{row['steps']:.1f}",
+            f"{row['ess']:.3f}",
+            f"{row['spread']:.3f}",
+            f"{row['noise']:.4f}",
+        ]
+        for row in record["outcome"]["rows"].values()
+    ]
+    return markdown(["layer", "converged", "steps", "ESS / K", "spread of attention", "Monte-Carlo noise of it"], rows)
+
+
+def crossover(record: Record) -> str:
+    """Dense against linear couplings by the number of tokens."""
+    rows = [
+        [
+            row["tokens"],
+            f"{1e3 * row['dense_seconds']:.0f} ms",
+            f"{1e3 * row['linear_seconds']:.0f} ms",
+            f"{row['interactions']:.2%}",
+            f"{row['attention']:.4f}",
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    header = ["tokens", "dense", "linear", "interactions differ by", "attention differs by at most"]
+    return markdown(header, rows)
+
+
+def linear(record: Record) -> str:
+    """Growth of time and memory from 8,192 to 65,536 tokens."""
+    rows = [
+        [
+            name,
+            *(f"{1e3 * seconds:.0f} ms" for seconds in growth["seconds"]),
+            f"{growth['time']:.1f}",
+            *(f"{size / 2**20:.0f} MiB" for size in growth["bytes"]),
+            f"{growth['memory']:.1f}",
+        ]
+        for name, growth in record["outcome"]["growth"].items()
+    ]
+    short, long = record["config"]["SHORT"], record["config"]["LONG"]
+    header = ["pass", f"{short:,} tokens", f"{long:,} tokens", "ratio", f"{short:,} tokens", f"{long:,} tokens", "ratio"]
+    return markdown(header, rows)
+
+
+def distance(record: Record) -> str:
+    """Linear against dense form at 512 tokens."""
+    rows = [
+        [name, f"{row['attention']:.4f}", f"{row['couplings']:.2%}", f"{row['interactions']:.2%}"]
+        for name, row in record["outcome"]["differences"].items()
+    ]
+    return markdown(["512 tokens of", "attention, at most", "couplings, in norm", "interactions, in norm"], rows)
+
+
 # name of the table in a document -> (name of the result, how to draw it)
-TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {}
+TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
+    "example": ("example", example),
+    "coverage": ("coverage", coverage),
+    "ess": ("ess", ess),
+    "efficiency": ("efficiency", efficiency),
+    "presets": ("presets", presets),
+    "crossover": ("crossover", crossover),
+    "linear": ("linear", linear),
+    "distance": ("linear", distance),
+}
