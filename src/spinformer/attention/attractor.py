@@ -149,10 +149,14 @@ class AttractorAttention(nn.Module):
         energy_gradient(self.pairs, self._check(x), gradient, strength=self.strength, clamp=self.clamp)
         return gradient
 
+    def felt(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The spins as the others feel them inside a step, and as training sees them."""
+        return standardise(x, mask) if self.normalisation == "standard" else x
+
     def _normalised_step(self, x: Tensor, mask: Tensor | None) -> Tensor:
         options = {"strength": self.strength, "clamp": self.clamp}
         if self.normalisation == "standard":
-            pulled = physics.step(self.pairs, standardise(x, mask), inertia=0.0, **options)
+            pulled = physics.step(self.pairs, self.felt(x, mask), inertia=0.0, **options)
             return pulled + self.inertia * x
         moved = physics.step(self.pairs, x, inertia=self.inertia, **options)
         return unit(moved) if self.normalisation == "sphere" else moved

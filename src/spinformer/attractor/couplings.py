@@ -55,8 +55,11 @@ class Couplings(nn.Module, ABC):
         """Set J_ii = 0 in the parameters, or in tensors shaped as `storage`."""
 
     @abstractmethod
-    def lengths(self, per: str) -> dict[str, Tensor]:
-        """Euclidean norms of the parameters that training holds fixed, shaped to multiply `storage`."""
+    def lengths(self, tensors: dict[str, Tensor], per: str) -> dict[str, Tensor]:
+        """Euclidean norms of parameters or gradients, per site or per pair, shaped to multiply them.
+
+        `tensors` are shaped as `storage`; of the full shape they may be the rows of some sites alone.
+        """
 
 
 class FullCouplings(Couplings):
@@ -108,12 +111,12 @@ class FullCouplings(Couplings):
         weight = (self.storage() if tensors is None else tensors)["weight"]
         weight.diagonal(dim1=0, dim2=2).zero_()
 
-    def lengths(self, per: str) -> dict[str, Tensor]:
+    def lengths(self, tensors: dict[str, Tensor], per: str) -> dict[str, Tensor]:
         """|J_i| of every site's row ("site") or |J_ij| of every pair ("pair")."""
         axes = {"site": (1, 2, 3), "pair": (1, 3)}
         if per not in axes:
             raise ValueError(f"full couplings hold their norm per 'site' or per 'pair', got {per!r}")
-        return {"weight": torch.linalg.vector_norm(self.storage()["weight"], dim=axes[per], keepdim=True)}
+        return {"weight": torch.linalg.vector_norm(tensors["weight"], dim=axes[per], keepdim=True)}
 
 
 class LowRankCouplings(Couplings):
@@ -163,11 +166,11 @@ class LowRankCouplings(Couplings):
     def clear_diagonal(self, tensors: dict[str, Tensor] | None = None) -> None:
         """Nothing to do: i = j is left out of every sum."""
 
-    def lengths(self, per: str) -> dict[str, Tensor]:
+    def lengths(self, tensors: dict[str, Tensor], per: str) -> dict[str, Tensor]:
         """|L_i| and |R_j| of every site."""
         if per != "site":
             raise ValueError(f"low-rank couplings hold their norm per 'site', got {per!r}")
-        return {name: torch.linalg.vector_norm(t, dim=(1, 2), keepdim=True) for name, t in self.storage().items()}
+        return {name: torch.linalg.vector_norm(t, dim=(1, 2), keepdim=True) for name, t in tensors.items()}
 
 
 def _row_scores(rows: Tensor, q: Tensor, x: Tensor) -> Tensor:

@@ -92,9 +92,9 @@ class RelativeCouplings(Couplings):
         table = (self.storage() if tensors is None else tensors)["table"]
         table[self.offsets // 2].zero_()
 
-    def lengths(self, per: str) -> dict[str, Tensor]:
+    def lengths(self, tensors: dict[str, Tensor], per: str) -> dict[str, Tensor]:
         """|K|, of the whole table ("site": every site has the same couplings) or of each offset ("pair")."""
         axes = {"site": (0, 1, 2), "pair": (1, 2)}
         if per not in axes:
             raise ValueError(f"relative couplings hold their norm per 'site' or per 'pair', got {per!r}")
-        return {"table": torch.linalg.vector_norm(self.storage()["table"], dim=axes[per], keepdim=True)}
+        return {"table": torch.linalg.vector_norm(tensors["table"], dim=axes[per], keepdim=True)}
