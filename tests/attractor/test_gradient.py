@@ -38,7 +38,7 @@ def test_coupling_gradient_is_autograds(shape, clamp):
     layer.energy(x).mean().backward()
     closed = layer.parameter_gradient(x)
     for name, parameter in layer.pairs.named_parameters():
-        own = closed[name].permute(0, 2, 1, 3) if name == "weight" else closed[name]
+        own = closed[name].permute(0, 3, 1, 2) if name == "weight" else closed[name]
         assert relative(own, parameter.grad) < 1e-10
 
 
@@ -52,7 +52,7 @@ def test_field_gradient_is_autograds(shape):
     loss = plain.field_loss(layer.couplings, x, seen, 1.3).sum() * 2 / x.square().sum()
     assert missed.item() == pytest.approx(loss.item(), rel=1e-10)
     for name, parameter in layer.pairs.named_parameters():
-        own = closed[name].permute(0, 2, 1, 3) if name == "weight" else closed[name]
+        own = closed[name].permute(0, 3, 1, 2) if name == "weight" else closed[name]
         assert relative(own, parameter.grad) < 1e-10
 
 
@@ -62,7 +62,7 @@ def test_float32_reaches_the_bar(shape):
     layer.energy(x).mean().backward()
     for name, parameter in layer.pairs.named_parameters():
         closed = layer.parameter_gradient(x)[name]
-        assert relative(closed.permute(0, 2, 1, 3) if name == "weight" else closed, parameter.grad) < 1e-5
+        assert relative(closed.permute(0, 3, 1, 2) if name == "weight" else closed, parameter.grad) < 1e-5
 
 
 @pytest.mark.parametrize("shape", SHAPES)

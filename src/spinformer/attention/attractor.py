@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from spinformer.attractor import energy as physics
-from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, LowRankCouplings
+from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, LowRankCouplings, weighted
 from spinformer.attractor.gradient import energy_gradient, zeros
 from spinformer.attractor.relative import RelativeCouplings
 from spinformer.attractor.spins import NORMALISATIONS, standardise, unit
@@ -136,12 +136,10 @@ class AttractorAttention(nn.Module):
     def coupling_gradient(self, x: Tensor) -> Tensor:
         """d mean_b(E) / d J (N, N, d, d) in closed form: -λ mean_b(α_ij x_i x_j')."""
         x = self._check(x)
-        dense = x.new_zeros(self.n_tokens, self.dim, self.n_tokens, self.dim)
         with torch.no_grad():
-            s = physics.scores(self.pairs, x, slice(None), self.strength)
-            hebb = (physics.felt(s, self.clamp)[..., None] * x).flatten(2)
-            dense.view(self.n_tokens, self.dim, -1).baddbmm_(x.permute(1, 2, 0), hebb, alpha=-self.strength / len(x))
-        return dense.permute(0, 2, 1, 3)
+            _, alpha = physics.felt(physics.scores(self.pairs, x, slice(None), self.strength), self.clamp)
+            hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (-self.strength / len(x))  # (N, d, d N)
+        return hebb.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2)
 
     def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
         """d mean_b(E) / d the shape's own parameters, in closed form and in their memory layout."""

@@ -63,7 +63,7 @@ class Couplings(nn.Module, ABC):
 
 
 class FullCouplings(Couplings):
-    """J free: `weight` is (N, N, d, d) by name and (N, d, N, d) in memory, so rows i are matrices.
+    """J free: `weight` is (N, N, d, d) by name and [i, a, b, j] in memory: rows i are matrices, sites j adjacent.
 
     One pass over S sites and B samples takes S B N (d + 2) floats of workspace beside the parameters.
     """
@@ -71,8 +71,8 @@ class FullCouplings(Couplings):
     def __init__(self, n_tokens: int, dim: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.n_tokens, self.dim = n_tokens, dim
-        memory = (torch.rand(n_tokens, dim, n_tokens, dim, generator=generator) - 0.5) / dim  # ±1 / (2d)
-        self.weight = nn.Parameter(memory.permute(0, 2, 1, 3))
+        memory = (torch.rand(n_tokens, dim, dim, n_tokens, generator=generator) - 0.5) / dim  # ±1 / (2d)
+        self.weight = nn.Parameter(memory.permute(0, 3, 1, 2))
         self.clear_diagonal()
 
     def dense(self) -> Tensor:
@@ -80,40 +80,39 @@ class FullCouplings(Couplings):
         return self.weight
 
     def storage(self) -> dict[str, Tensor]:
-        """{"weight": (N, d, N, d)}."""
-        return {"weight": self.weight.detach().permute(0, 2, 1, 3)}
+        """{"weight": (N, d, d, N)}, [i, a, b, j]."""
+        return {"weight": self.weight.detach().permute(0, 2, 3, 1)}
 
     def _rows(self, sites: slice) -> Tensor:
-        rows = self.weight[sites].permute(0, 2, 1, 3)  # (S, d, N, d)
-        return rows.reshape(rows.shape[0], self.dim, -1)
+        return self.weight[sites].permute(0, 2, 3, 1).flatten(2)  # (S, d, d N)
 
     def scores(self, q: Tensor, x: Tensor, sites: slice) -> Tensor:
         """One batched matrix product over sites, then a sum over components."""
-        return _row_scores(self._rows(sites), q, x)
+        return row_scores(self._rows(sites), q, x)
 
     def pull(self, w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
         """One batched matrix product over sites."""
-        return _row_pull(self._rows(sites), w, x)
+        return row_pull(self._rows(sites), w, x)
 
     def outer(
         self, left: Tensor, w: Tensor | None, x: Tensor, sites: slice, into: dict[str, Tensor], scale: float
     ) -> None:
         """One batched matrix product over sites, the batch contracted."""
-        target = into["weight"][sites].view(-1, self.dim, self.n_tokens * self.dim)
+        target = into["weight"][sites].flatten(2)
         if w is None:
-            target.flatten(0, 1).addmm_(left.flatten(1).T, x.flatten(1), alpha=scale)
+            target.flatten(0, 1).addmm_(left.flatten(1).T, x.transpose(1, 2).flatten(1), alpha=scale)
         else:
-            target.baddbmm_(left.permute(1, 2, 0), (w[..., None] * x).flatten(2), alpha=scale)
+            target.baddbmm_(left.permute(1, 2, 0), weighted(w, x), alpha=scale)
 
     @torch.no_grad()
     def clear_diagonal(self, tensors: dict[str, Tensor] | None = None) -> None:
         """Set J_ii = 0."""
         weight = (self.storage() if tensors is None else tensors)["weight"]
-        weight.diagonal(dim1=0, dim2=2).zero_()
+        weight.diagonal(dim1=0, dim2=3).zero_()
 
     def lengths(self, tensors: dict[str, Tensor], per: str) -> dict[str, Tensor]:
         """|J_i| of every site's row ("site") or |J_ij| of every pair ("pair")."""
-        axes = {"site": (1, 2, 3), "pair": (1, 3)}
+        axes = {"site": (1, 2, 3), "pair": (1, 2)}
         if per not in axes:
             raise ValueError(f"full couplings hold their norm per 'site' or per 'pair', got {per!r}")
         return {"weight": torch.linalg.vector_norm(tensors["weight"], dim=axes[per], keepdim=True)}
@@ -173,17 +172,25 @@ class LowRankCouplings(Couplings):
         return {name: torch.linalg.vector_norm(t, dim=(1, 2), keepdim=True) for name, t in tensors.items()}
 
 
-def _row_scores(rows: Tensor, q: Tensor, x: Tensor) -> Tensor:
-    pulled = torch.bmm(q.transpose(0, 1), rows).unflatten(-1, x.shape[1:])  # q_i J_ij: (S, B, N, d)
+def row_scores(rows: Tensor, q: Tensor, x: Tensor) -> Tensor:
+    """q_i J_ij x_j from rows (S, d, d N)."""
+    components = x.transpose(1, 2).contiguous()  # (B, d, N): sites adjacent, as in the rows
+    pulled = torch.bmm(q.transpose(0, 1), rows).unflatten(-1, components.shape[1:])  # q_i J_ij: (S, B, d, N)
     if torch.is_grad_enabled():
-        return (pulled * x).sum(-1)
-    return pulled.mul_(x).sum(-1)
+        return (pulled * components).sum(-2)
+    return pulled.mul_(components).sum(-2)
 
 
-def _row_pull(rows: Tensor, w: Tensor | None, x: Tensor) -> Tensor:
+def row_pull(rows: Tensor, w: Tensor | None, x: Tensor) -> Tensor:
+    """Σ_j w_ij J_ij x_j from rows (S, d, d N)."""
     if w is None:
-        return (x.flatten(1) @ rows.flatten(0, 1).T).unflatten(-1, rows.shape[:2])
-    return torch.bmm((w[..., None] * x).flatten(2), rows.transpose(1, 2)).transpose(0, 1)
+        return (x.transpose(1, 2).flatten(1) @ rows.flatten(0, 1).T).unflatten(-1, rows.shape[:2])
+    return torch.bmm(weighted(w, x), rows.transpose(1, 2)).transpose(0, 1)
+
+
+def weighted(w: Tensor, x: Tensor) -> Tensor:
+    """w_ij x_j: (S, B, d N)."""
+    return (w[:, :, None] * x.transpose(1, 2).contiguous()).flatten(2)
 
 
 def _without_self(w: Tensor | None, x: Tensor, sites: slice) -> Tensor:

@@ -25,9 +25,12 @@ def chunks(sites: range, chunk: int | None) -> Iterator[slice]:
 
 def scores(couplings: Couplings, x: Tensor, sites: slice, strength: float = 1.0) -> Tensor:
     """λ x_i J_ij x_j of the sites i: (S, B, N), minus infinity where i = j."""
-    raw = couplings.scores(x[:, sites], x, sites) * strength
+    raw = couplings.scores(x[:, sites] * strength, x, sites)
     columns = torch.arange(x.shape[1], device=x.device)
-    return raw.masked_fill((columns[sites, None] == columns)[:, None], float("-inf"))
+    own = (columns[sites, None] == columns)[:, None]
+    if torch.is_grad_enabled():
+        return raw.masked_fill(own, float("-inf"))
+    return raw.masked_fill_(own, float("-inf"))
 
 
 def local_energy(
@@ -37,7 +40,7 @@ def local_energy(
     parts = []
     for sites in chunks(range(x.shape[1]), chunk):
         s = scores(couplings, x, sites, strength)
-        parts.append(-torch.logsumexp(s if clamp is None else s.clamp(max=clamp), dim=-1))
+        parts.append(-torch.logsumexp(s if clamp is None else s.clamp(max=clamp), dim=-1))  # (S, B)
     return torch.cat(parts).T
 
 
@@ -47,11 +50,12 @@ def attention(couplings: Couplings, x: Tensor, *, strength: float = 1.0, clamp: 
     return torch.softmax(s if clamp is None else s.clamp(max=clamp), dim=-1).transpose(0, 1)
 
 
-def felt(s: Tensor, clamp: float | None) -> Tensor:
-    """-∂e_i/∂s_ij: the attention, without the pairs that `clamp` holds."""
-    if clamp is None:
-        return torch.softmax(s, dim=-1)
-    return torch.softmax(s.clamp(max=clamp), dim=-1) * (s <= clamp)
+def felt(s: Tensor, clamp: float | None) -> tuple[Tensor, Tensor]:
+    """e_i and -∂e_i/∂s_ij: the attention, without the pairs that `clamp` holds."""
+    bounded = s if clamp is None else s.clamp(max=clamp)
+    free = torch.logsumexp(bounded, dim=-1, keepdim=True)
+    alpha = torch.exp(bounded - free)
+    return -free[..., 0], alpha if clamp is None else alpha * (s <= clamp)
 
 
 def step(
@@ -66,6 +70,6 @@ def step(
     """x_i' = -∂e_i/∂x_i + γ x_i for every site: (B, N, d)."""
     parts = []
     for sites in chunks(range(x.shape[1]), chunk):
-        pulled = couplings.pull(felt(scores(couplings, x, sites, strength), clamp), x, sites)
+        pulled = couplings.pull(felt(scores(couplings, x, sites, strength), clamp)[1], x, sites)
         parts.append(torch.add(inertia * x[:, sites], pulled, alpha=strength))
     return torch.cat(parts, dim=1)

@@ -39,9 +39,9 @@ def energy_gradient(
     rows = range(x.shape[1]) if sites is None else sites
     total = x.new_zeros(())
     for part in chunks(rows, chunk):
-        s = scores(couplings, x, part, strength)
-        total -= torch.logsumexp(s if clamp is None else s.clamp(max=clamp), dim=-1).sum()
-        couplings.outer(x[:, part], felt(s, clamp), x, part, into, -strength / len(x))
+        energies, alpha = felt(scores(couplings, x, part, strength), clamp)
+        total += energies.sum()
+        couplings.outer(x[:, part], alpha, x, part, into, -strength / len(x))
     couplings.clear_diagonal(into)
     return total / (len(x) * len(rows))
 

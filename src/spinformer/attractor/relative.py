@@ -6,7 +6,7 @@ Parameters stop growing with N², and the same table serves a grid of another si
 import torch
 from torch import Tensor, nn
 
-from spinformer.attractor.couplings import Couplings, _row_pull, _row_scores
+from spinformer.attractor.couplings import Couplings, row_pull, row_scores, weighted
 
 
 class RelativeCouplings(Couplings):
@@ -63,25 +63,25 @@ class RelativeCouplings(Couplings):
         return padded[self.index[sites]]  # (S, N, d, d)
 
     def _rows(self, sites: slice) -> Tensor:
-        return self._blocks(sites).transpose(1, 2).flatten(2)  # (S, d, N d)
+        return self._blocks(sites).permute(0, 2, 3, 1).flatten(2)  # (S, d, d N)
 
     def scores(self, q: Tensor, x: Tensor, sites: slice) -> Tensor:
         """As the full shape's, on looked-up rows."""
-        return _row_scores(self._rows(sites), q, x)
+        return row_scores(self._rows(sites), q, x)
 
     def pull(self, w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
         """As the full shape's, on looked-up rows."""
-        return _row_pull(self._rows(sites), w, x)
+        return row_pull(self._rows(sites), w, x)
 
     def outer(
         self, left: Tensor, w: Tensor | None, x: Tensor, sites: slice, into: dict[str, Tensor], scale: float
     ) -> None:
         """The full shape's, summed over the pairs that share an offset."""
         if w is None:
-            pairs = (left.flatten(1).T @ x.flatten(1)).unflatten(0, left.shape[1:])  # (S, d, N d)
+            pairs = (left.flatten(1).T @ x.transpose(1, 2).flatten(1)).unflatten(0, left.shape[1:])  # (S, d, d N)
         else:
-            pairs = torch.bmm(left.permute(1, 2, 0), (w[..., None] * x).flatten(2))
-        blocks = pairs.unflatten(-1, (self.n_tokens, self.dim)).transpose(1, 2).flatten(0, 1)
+            pairs = torch.bmm(left.permute(1, 2, 0), weighted(w, x))
+        blocks = pairs.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2).flatten(0, 1)
         padded = torch.cat((into["table"], self.table.new_zeros(1, self.dim, self.dim)))
         padded.index_add_(0, self.index[sites].flatten(), blocks, alpha=scale)
         into["table"].copy_(padded[:-1])

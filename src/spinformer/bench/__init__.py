@@ -1,0 +1,1 @@
+"""Measurements that the documents quote."""
