@@ -14,7 +14,17 @@ from spinformer.training.attractor import first_step_error, train
 from spinformer.training.pseudolikelihood import Recipe, Stepper
 
 PAPER = Recipe(epochs=2, rate=1e-3)
-FIELD = Recipe(objective="field", strength=1.0, epochs=2, rate=0.1, decay="linear", clip=None, hold=None, hidden=0.3, noise=0.5)
+FIELD = Recipe(
+    objective="field",
+    strength=1.0,
+    epochs=2,
+    rate=0.1,
+    decay="linear",
+    clip=None,
+    hold=None,
+    hidden=0.3,
+    noise=0.5,
+)
 
 
 def network(**options) -> AttractorNetwork:
@@ -75,7 +85,15 @@ dist.destroy_process_group()
 def test_two_processes_give_the_couplings_of_one(digits, tmp_path):
     script = tmp_path / "sharded.py"
     script.write_text(SCRIPT.format(here=str(Path(__file__).parent)))
-    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script), str(tmp_path)]
+    run = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        str(script),
+        str(tmp_path),
+    ]
     done = subprocess.run(run, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     for name, make, recipe in (("energy", network, PAPER), ("field", centred, FIELD)):

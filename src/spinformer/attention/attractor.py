@@ -1,5 +1,7 @@
 """`AttractorAttention`: self-attention whose every step descends a local energy."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -8,6 +10,8 @@ from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, Low
 from spinformer.attractor.gradient import energy_gradient, zeros
 from spinformer.attractor.relative import RelativeCouplings
 from spinformer.attractor.spins import NORMALISATIONS, standardise, unit
+
+WORKSPACE = {"cpu": 1 << 23, "cuda": 1 << 28}  # floats; beyond them a step goes through the sites in parts
 
 
 class AttractorAttention(nn.Module):
@@ -48,7 +52,9 @@ class AttractorAttention(nn.Module):
     ) -> None:
         super().__init__()
         if n_tokens < 2 or dim < 1:
-            raise ValueError(f"expected at least 2 tokens and 1 component, got n_tokens={n_tokens}, dim={dim}")
+            raise ValueError(
+                f"expected at least 2 tokens and 1 component, got n_tokens={n_tokens}, dim={dim}"
+            )
         if normalisation not in NORMALISATIONS:
             raise ValueError(f"normalisation is one of {', '.join(NORMALISATIONS)}; got {normalisation!r}")
         generator = torch.Generator().manual_seed(seed)
@@ -79,12 +85,14 @@ class AttractorAttention(nn.Module):
     def resize(self, grid: tuple[int, int]) -> None:
         """Serve a grid of another size; relative couplings alone can."""
         if not isinstance(self.pairs, RelativeCouplings):
-            raise ValueError("only relative couplings serve a grid of another size; build with shape='relative'")
+            raise ValueError(
+                "only relative couplings serve a grid of another size; build with shape='relative'"
+            )
         self.pairs.resize(grid)
 
     def local_energy(self, x: Tensor) -> Tensor:
         """e_i of every site: (B, N)."""
-        return physics.local_energy(self.pairs, self._check(x), strength=self.strength, clamp=self.clamp)
+        return physics.local_energy(self.pairs, self._check(x), **self._options(x))
 
     def energy(self, x: Tensor) -> Tensor:
         """E = Σ_i e_i: (B,)."""
@@ -99,7 +107,7 @@ class AttractorAttention(nn.Module):
         x = self._check(x)
         if mask is not None:
             x = x.masked_fill(self._check_mask(mask, x)[..., None], 0.0)
-        return physics.step(self.pairs, x, strength=self.strength, inertia=self.inertia, clamp=self.clamp)
+        return physics.step(self.pairs, x, inertia=self.inertia, **self._options(x))
 
     def retrieve(
         self,
@@ -138,7 +146,9 @@ class AttractorAttention(nn.Module):
         x = self._check(x)
         with torch.no_grad():
             _, alpha = physics.felt(physics.scores(self.pairs, x, slice(None), self.strength), self.clamp)
-            hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (-self.strength / len(x))  # (N, d, d N)
+            hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (
+                -self.strength / len(x)
+            )  # (N, d, d N)
         return hebb.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2)
 
     def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
@@ -152,12 +162,17 @@ class AttractorAttention(nn.Module):
         return standardise(x, mask) if self.normalisation == "standard" else x
 
     def _normalised_step(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        options = {"strength": self.strength, "clamp": self.clamp}
+        options = self._options(x)
         if self.normalisation == "standard":
             pulled = physics.step(self.pairs, self.felt(x, mask), inertia=0.0, **options)
             return pulled + self.inertia * x
         moved = physics.step(self.pairs, x, inertia=self.inertia, **options)
         return unit(moved) if self.normalisation == "sphere" else moved
+
+    def _options(self, x: Tensor) -> dict[str, Any]:
+        """λ, the clamp, and as many sites at once as `WORKSPACE` floats hold."""
+        budget = WORKSPACE["cuda" if x.is_cuda else "cpu"]
+        return {"strength": self.strength, "clamp": self.clamp, "chunk": max(1, budget // max(1, x.numel()))}
 
     def _check(self, x: Tensor) -> Tensor:
         if x.dim() != 3 or x.shape[1:] != (self.n_tokens, self.dim):
@@ -166,5 +181,7 @@ class AttractorAttention(nn.Module):
 
     def _check_mask(self, mask: Tensor, x: Tensor) -> Tensor:
         if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
-            raise ValueError(f"expected a boolean mask {tuple(x.shape[:2])}, got {mask.dtype} {tuple(mask.shape)}")
+            raise ValueError(
+                f"expected a boolean mask {tuple(x.shape[:2])}, got {mask.dtype} {tuple(mask.shape)}"
+            )
         return mask

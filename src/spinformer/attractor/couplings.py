@@ -98,9 +98,11 @@ class FullCouplings(Couplings):
         self, left: Tensor, w: Tensor | None, x: Tensor, sites: slice, into: dict[str, Tensor], scale: float
     ) -> None:
         """One batched matrix product over sites, the batch contracted."""
-        target = into["weight"][sites].flatten(2)
+        target = into["weight"][sites].view(-1, self.dim, self.dim * self.n_tokens)
         if w is None:
-            target.flatten(0, 1).addmm_(left.flatten(1).T, x.transpose(1, 2).flatten(1), alpha=scale)
+            target.view(-1, self.dim * self.n_tokens).addmm_(
+                left.flatten(1).T, x.transpose(1, 2).flatten(1), alpha=scale
+            )
         else:
             target.baddbmm_(left.permute(1, 2, 0), weighted(w, x), alpha=scale)
 
@@ -121,7 +123,9 @@ class FullCouplings(Couplings):
 class LowRankCouplings(Couplings):
     """J_ij = L_i R_j': scores are queries L_i' x_i against keys R_j' x_j, as in a transformer's layer."""
 
-    def __init__(self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None
+    ) -> None:
         super().__init__()
         if rank < 1:
             raise ValueError(f"expected a rank of at least 1, got {rank}")

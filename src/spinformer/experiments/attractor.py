@@ -42,12 +42,19 @@ class Plan:
     examples: int = 6
 
 
-def compute(images: Images, folder: Path, plan: Plan, *, state: Path | None = None, device: str = "cpu") -> dict[str, Any]:
+def compute(
+    images: Images, folder: Path, plan: Plan, *, state: Path | None = None, device: str = "cpu"
+) -> dict[str, Any]:
     """Everything that bars 2 and 3 ask for, on the test images; trains on what precedes the held-out images."""
     folder.mkdir(parents=True, exist_ok=True)
     state = state or folder / "state"
-    train = images.train[: len(images.train) - plan.held_out] if plan.held_out < len(images.train) else images.train
-    train, test = train.to(device), images.test.to(device)
+    if not 0 < plan.held_out < len(images.train):
+        raise ValueError(f"cannot hold {plan.held_out} of {len(images.train)} training images out")
+    train, held_out = (
+        images.train[: -plan.held_out].to(device),
+        images.train[-plan.held_out :][:2000].to(device),
+    )
+    test = images.test.to(device)
     mean = train.mean(0)
     outcome: dict[str, Any] = {
         "images": {"train": len(train), "test": len(test)},
@@ -60,7 +67,7 @@ def compute(images: Images, folder: Path, plan: Plan, *, state: Path | None = No
     models: dict[str, measures.Model] = {}
     for name, patch, seed in tqdm(jobs, desc="bare layers", leave=False, disable=None):
         network, training = bare(name, patch, seed, train, state, plan)
-        record = {"training": training, **_curves(network, test, plan)}
+        record = {"training": training, **_curves(network, test, held_out, plan)}
         if seed == 0:
             record["attractor"] = measures.attractor_of(network, test, mean, plan.settle)
             models[f"{name}-{patch}"] = network
@@ -73,7 +80,9 @@ def compute(images: Images, folder: Path, plan: Plan, *, state: Path | None = No
             outcome["backprop"][f"{name}-{task}"] = {"training": history, "parameters": _size(model), **curve}
     outcome["variance"] = _variances(models, outcome, test)
     for name in ("paper", "field"):
-        outcome["stored"][name] = [stored(name, count, train, test, plan) for count in plan.stored if count <= len(train)]
+        outcome["stored"][name] = [
+            stored(name, count, train, test, plan) for count in plan.stored if count <= len(train)
+        ]
     save_file(_examples(models, test, plan), folder / "examples.safetensors")
     return outcome
 
@@ -87,13 +96,15 @@ def bare(
     recipe = replace(recipe, epochs=plan.bare_epochs or recipe.epochs)
     network = AttractorNetwork(config).to(train.device)
     checkpoint = state / f"{name}-{patch}-{seed}.pt"
-    history = local.train(network, train, recipe, checkpoint=checkpoint)
+    history = local.train(network, train, recipe, checkpoint=checkpoint, save_every=recipe.epochs)
     if seed == 0:
         network.save(state / f"{name}-{patch}.safetensors", {"recipe": str(asdict(recipe))})
     return network, history
 
 
-def baseline(name: str, task: str, train: Tensor, state: Path, plan: Plan) -> tuple[VisionTransformer, list[float]]:
+def baseline(
+    name: str, task: str, train: Tensor, state: Path, plan: Plan
+) -> tuple[VisionTransformer, list[float]]:
     """A transformer trained with backpropagation, resumed from what `state` has of it."""
     torch.manual_seed(0)
     model = BASELINES[name]((train.shape[1], train.shape[2], train.shape[3])).to(train.device)
@@ -116,9 +127,17 @@ def stored(name: str, count: int, train: Tensor, test: Tensor, plan: Plan) -> di
     }
 
 
-def _curves(network: AttractorNetwork, test: Tensor, plan: Plan) -> dict[str, Any]:
-    found = {task: measures.errors(network, test, task, plan.steps) for task in TASKS}
-    found["masked, visible tokens pinned"] = measures.errors(network, test, "masked", plan.steps, pin=True)
+def _curves(network: AttractorNetwork, test: Tensor, held_out: Tensor, plan: Plan) -> dict[str, Any]:
+    """Errors on test images; `chosen` is the error at the step that is best on held-out training images."""
+    found = {}
+    for name, task, pin in (
+        ("masked", "masked", False),
+        ("masked, visible tokens pinned", "masked", True),
+        ("noisy", "noisy", False),
+    ):
+        record = measures.errors(network, test, task, plan.steps, pin=pin)
+        step = measures.errors(network, held_out, task, plan.steps, pin=pin)["best_step"]
+        found[name] = record | {"chosen_step": step, "chosen": record["error"][step - 1]}
     return found
 
 
@@ -137,7 +156,9 @@ def _variances(models: dict[str, measures.Model], outcome: dict[str, Any], test:
     found: dict[str, Any] = {"bins": bins.tolist()}
     for name in ("vit-masked", "recurrent-masked", *(f"{b}-4" for b in BARE)):
         record = outcome["backprop"].get(name) or outcome["bare"][name][0]["masked"]
-        found[name.removesuffix("-masked")] = measures.patch_variance(models[name], test, record["best_step"], bins)
+        found[name.removesuffix("-masked")] = measures.patch_variance(
+            models[name], test, record["best_step"], bins
+        )
     return found
 
 

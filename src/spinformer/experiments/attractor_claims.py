@@ -2,6 +2,7 @@
 
 from typing import Any
 
+NOISY_BAR = 0.6
 RISE = 1.02  # an error that ends 2% above its minimum has risen
 
 
@@ -58,24 +59,28 @@ def judge(outcome: dict[str, Any], name: str = "paper") -> dict[str, dict[str, A
 
 
 def use(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Bar 3: every setting beside the trivial predictors, seeds averaged."""
+    """Bar 3: every setting beside the trivial predictors, at the step chosen on held-out images, seeds averaged."""
     table: dict[str, Any] = {}
     for key, runs in outcome["bare"].items():
         patch = key.rsplit("-", 1)[1]
-        rivals = outcome["trivial"][f"masked-{patch}"]
-        masked = _mean([run["masked"]["best"] for run in runs])
-        ratio = _mean([run["noisy"]["ratio"] for run in runs])
+        masked_rival = min(outcome["trivial"][f"masked-{patch}"].values())
+        noisy_rivals = outcome["trivial"][f"noisy-{patch}"]
+        masked = [run["masked"]["chosen"] for run in runs]
+        noisy = [run["noisy"]["chosen"] for run in runs]
+        pinned = [run["masked, visible tokens pinned"]["chosen"] for run in runs]
+        ratio = [run["noisy"]["chosen"] / run["noisy"]["corrupted"] for run in runs]
         table[key] = {
-            "masked": masked,
-            "masked_first_step": _mean([run["masked"]["error"][0] for run in runs]),
-            "masked_pinned": _mean([run["masked, visible tokens pinned"]["best"] for run in runs]),
-            "beats_trivial": all(max(run["masked"]["best"] for run in runs) < rival for rival in rivals.values()),
-            "noisy": _mean([run["noisy"]["best"] for run in runs]),
-            "noisy_ratio": ratio,
-            "noisy_within_bar": all(run["noisy"]["ratio"] <= 0.6 for run in runs),
-            "noisy_beats_mean_image": all(
-                run["noisy"]["best"] < outcome["trivial"][f"noisy-{patch}"]["mean image"] for run in runs
-            ),
+            "masked": _mean(masked),
+            "masked_step": runs[0]["masked"]["chosen_step"],
+            "masked_pinned": _mean(pinned),
+            "best_trivial_masked": masked_rival,
+            "beats_trivial_masked": max(masked) < masked_rival,
+            "noisy": _mean(noisy),
+            "noisy_step": runs[0]["noisy"]["chosen_step"],
+            "noisy_ratio": _mean(ratio),
+            "noisy_within_bar": max(ratio) <= NOISY_BAR,
+            "best_trivial_noisy": min(noisy_rivals.values()),
+            "beats_trivial_noisy": max(noisy) < min(noisy_rivals.values()),
         }
     return table
 

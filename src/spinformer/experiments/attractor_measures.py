@@ -34,7 +34,9 @@ def restored(model: Model, seen: Corrupted, steps: int, *, pin: bool = False) ->
     return only[None]
 
 
-def errors(model: Model, images: Tensor, task: str, steps: int, *, pin: bool = False, seed: int = 0) -> dict[str, Any]:
+def errors(
+    model: Model, images: Tensor, task: str, steps: int, *, pin: bool = False, seed: int = 0
+) -> dict[str, Any]:
     """Error after each step, with its standard error over images; the corrupted image's as `corrupted`."""
     generator = torch.Generator(images.device).manual_seed(seed)
     sums: list[Tensor] = []
@@ -58,7 +60,9 @@ def errors(model: Model, images: Tensor, task: str, steps: int, *, pin: bool = F
 
 
 @torch.no_grad()
-def attractor_of(network: AttractorNetwork, images: Tensor, mean: Tensor, steps: int, *, seed: int = 0) -> dict[str, Any]:
+def attractor_of(
+    network: AttractorNetwork, images: Tensor, mean: Tensor, steps: int, *, seed: int = 0
+) -> dict[str, Any]:
     """Where the dynamics ends: do states from different images meet, and do they look like the mean digit?"""
     outcome: dict[str, Any] = {}
     ends = []

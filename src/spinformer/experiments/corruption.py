@@ -1,7 +1,7 @@
 """The two tasks of the attractor paper and the predictors that anyone can write down.
 
-    masked   30% of the patches are absent; error on their pixels
-    noisy    Gaussian noise of variance 0.7 on every pixel, then rescaled to the image's variance; error on all
+masked   30% of the patches are absent; error on their pixels
+noisy    Gaussian noise of variance 0.7 on every pixel, then rescaled to the image's variance; error on all
 """
 
 from dataclasses import dataclass
@@ -47,9 +47,13 @@ def corrupt(images: Tensor, task: str, cutter: PatchEmbedding, *, generator: tor
 def trivial_errors(corrupted: Corrupted, mean: Tensor) -> dict[str, float]:
     """Errors of the predictors that need no model; `mean` is the mean training image."""
     images = corrupted.clean
-    errors = {"zero": corrupted.error(torch.zeros_like(images)), "mean image": corrupted.error(mean.expand_as(images))}
+    errors = {
+        "zero": corrupted.error(torch.zeros_like(images)),
+        "mean image": corrupted.error(mean.expand_as(images)),
+    }
     if corrupted.mask is None:
         errors["corrupted"] = corrupted.error(corrupted.given)
+        errors["corrupted, clipped to 0..1"] = corrupted.error(corrupted.given.clamp(0, 1))
         errors["3 x 3 average"] = corrupted.error(avg_pool2d(corrupted.given, 3, 1, 1))
     else:
         errors["visible neighbours"] = corrupted.error(visible_neighbours(corrupted.given, corrupted.judged))

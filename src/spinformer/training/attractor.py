@@ -30,13 +30,14 @@ def train(
     held_out: Tensor | None = None,
     checkpoint: Path | None = None,
     shard: str = "none",
+    save_every: int = 1,
     on_step: Callable[[int], None] | None = None,
     quiet: bool = False,
 ) -> list[dict[str, float]]:
     """Train in place; returns, for each epoch, the loss and the held-out error of a first masked step.
 
-    With `checkpoint`, state is written there after each epoch and on interruption, and a run that finds
-    it goes on from it. `shard` is "sites" or "data" inside `torchrun`; the couplings of all processes are
+    With `checkpoint`, state is written there after every `save_every` epochs, at the end and on interruption,
+    and a run that finds it goes on from it. `shard` is "sites" or "data" inside `torchrun`; the couplings of all processes are
     equal at the end.
     """
     if shard not in SHARDS:
@@ -48,7 +49,12 @@ def train(
     couplings = network.layer.pairs
     sites = _share(couplings.n_tokens, rank, world) if shard == "sites" else None
     stepper = Stepper(
-        couplings, recipe, per_epoch * recipe.epochs, sites=sites, reduce=shard == "data", graph=shard == "none"
+        couplings,
+        recipe,
+        per_epoch * recipe.epochs,
+        sites=sites,
+        reduce=shard == "data",
+        graph=shard == "none",
     )
     history: list[dict[str, float]] = []
     path = checkpoint if checkpoint is None or world == 1 else checkpoint.with_suffix(f".{rank}-of-{world}")
@@ -69,7 +75,9 @@ def train(
     )
     try:
         for epoch in range(start // per_epoch, recipe.epochs):
-            order = torch.randperm(len(images), generator=torch.Generator().manual_seed(recipe.seed * 100003 + epoch))
+            order = torch.randperm(
+                len(images), generator=torch.Generator().manual_seed(recipe.seed * 100003 + epoch)
+            )
             batches = order.to(device if isinstance(spins, Tensor) else "cpu").split(recipe.batch)
             total = torch.zeros((), device=device)
             for index in batches[stepper.done - epoch * per_epoch :]:
@@ -83,7 +91,7 @@ def train(
                 record["held_out"] = first_step_error(network, held_out.to(device))
             bar.set_postfix({k: f"{v:.4g}" for k, v in record.items() if k != "epoch"})
             history.append(record)
-            if path is not None:
+            if path is not None and (epoch + 1 == recipe.epochs or (epoch + 1) % save_every == 0):
                 _write(path, stepper, described, history)
     except KeyboardInterrupt:
         if path is not None:
@@ -99,7 +107,9 @@ def train(
 
 
 @torch.no_grad()
-def first_step_error(network: AttractorNetwork, images: Tensor, fraction: float = 0.3, seed: int = 0) -> float:
+def first_step_error(
+    network: AttractorNetwork, images: Tensor, fraction: float = 0.3, seed: int = 0
+) -> float:
     """Mean square error on hidden pixels (30% of the tokens) after one step."""
     missed, count = 0.0, 0
     generator = torch.Generator().manual_seed(seed)
@@ -131,7 +141,9 @@ def _share(n: int, rank: int, world: int) -> range:
     return range(n * rank // world, n * (rank + 1) // world)
 
 
-def _cached(network: AttractorNetwork, images: Tensor, device: torch.device) -> Tensor | Callable[[Tensor], Tensor]:
+def _cached(
+    network: AttractorNetwork, images: Tensor, device: torch.device
+) -> Tensor | Callable[[Tensor], Tensor]:
     size = 4 * len(images) * network.layer.n_tokens * network.layer.dim
     if size <= CACHE:
         return torch.cat([network.layer.felt(network.spins(part.to(device))) for part in images.split(1024)])
@@ -157,7 +169,9 @@ def _write(path: Path, stepper: Stepper, described: str, history: list[dict[str,
 def _resume(path: Path, stepper: Stepper, described: str) -> list[dict[str, float]]:
     saved = torch.load(path, map_location="cpu", weights_only=True)
     if saved["run"] != described:
-        raise ValueError(f"{path} belongs to another run ({saved['run']}); this one is {described}. Remove it or rename it.")
+        raise ValueError(
+            f"{path} belongs to another run ({saved['run']}); this one is {described}. Remove it or rename it."
+        )
     stepper.restore(saved["stepper"])
     history: list[dict[str, float]] = saved["history"]
     return history

@@ -19,12 +19,23 @@ PRESETS: dict[str, tuple[AttractorConfig, Recipe]] = {
     ),
     "field": (
         AttractorConfig(normalisation="none", inertia=0.0, radius=0.01),
-        Recipe(objective="field", strength=1.0, epochs=20, rate=0.1, decay="linear", clip=None, hold=None, hidden=0.3),
+        Recipe(
+            objective="field",
+            strength=1.0,
+            epochs=20,
+            rate=0.1,
+            decay="linear",
+            clip=None,
+            hold=None,
+            hidden=0.3,
+        ),
     ),
 }
 
 
-def preset(name: str, *, patch: int = 2, image: tuple[int, int, int] = (1, 28, 28), seed: int = 0) -> tuple[AttractorConfig, Recipe]:
+def preset(
+    name: str, *, patch: int = 2, image: tuple[int, int, int] = (1, 28, 28), seed: int = 0
+) -> tuple[AttractorConfig, Recipe]:
     """The named setting for images and patches of another size."""
     if name not in PRESETS:
         raise ValueError(f"preset is one of {', '.join(PRESETS)}; got {name!r}")

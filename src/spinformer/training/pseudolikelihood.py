@@ -54,7 +54,9 @@ class Recipe:
             if value not in allowed:
                 raise ValueError(f"{name} is one of {', '.join(map(str, allowed))}; got {value!r}")
         if min(self.epochs, self.batch) < 1 or self.rate <= 0 or not 0 <= self.hidden < 1 or self.noise < 0:
-            raise ValueError(f"expected positive epochs, batch and rate, hidden in [0, 1), noise >= 0; got {self}")
+            raise ValueError(
+                f"expected positive epochs, batch and rate, hidden in [0, 1), noise >= 0; got {self}"
+            )
 
 
 class Stepper:
@@ -76,6 +78,11 @@ class Stepper:
         self.sites = range(couplings.n_tokens) if sites is None else sites
         self.reduce, self.done = reduce, 0
         self.gradient = zeros(couplings)
+        scattered = [name for name, tensor in couplings.storage().items() if not tensor.is_contiguous()]
+        if scattered:
+            raise ValueError(
+                f"the memory of {', '.join(scattered)} was rearranged; build the couplings anew and copy into them"
+            )
         self.owned = {name: self._own(tensor) for name, tensor in couplings.storage().items()}
         self.owned_gradient = {name: self._own(tensor) for name, tensor in self.gradient.items()}
         for name, tensor in self.owned.items():
@@ -99,7 +106,13 @@ class Stepper:
         return tensor if whole else tensor[self.sites.start : self.sites.stop]
 
     def _capturable(self) -> bool:
-        return self.recipe.objective == "energy" and self.recipe.sites is None and not self.reduce
+        recipe = self.recipe
+        return (
+            recipe.objective == "energy"
+            and recipe.optimiser == "adam"
+            and recipe.sites is None
+            and not self.reduce
+        )
 
     def step(self, x: Tensor) -> Tensor:
         """One step on spins (B, N, d); returns the mean local energy, or the field's relative error."""
@@ -126,7 +139,6 @@ class Stepper:
         """Gradient, clip, optimiser, J_ii = 0, norm."""
         for tensor in self.gradient.values():
             tensor.zero_()
-        self.generator.manual_seed((self.recipe.seed << 32) + self.done) if not _capturing(x) else None
         loss = self._accumulate(x)
         if self.recipe.clip is not None:
             for name, length in self.couplings.lengths(self.owned_gradient, "site").items():
@@ -152,11 +164,22 @@ class Stepper:
         for sites in chosen if len(x) else []:
             if recipe.objective == "energy":
                 part = energy_gradient(
-                    self.couplings, x, self.gradient, strength=recipe.strength, sites=sites, chunk=recipe.chunk
+                    self.couplings,
+                    x,
+                    self.gradient,
+                    strength=recipe.strength,
+                    sites=sites,
+                    chunk=recipe.chunk,
                 )
             else:
                 part = field_gradient(
-                    self.couplings, x, seen, self.gradient, strength=recipe.strength, sites=sites, chunk=recipe.chunk
+                    self.couplings,
+                    x,
+                    seen,
+                    self.gradient,
+                    strength=recipe.strength,
+                    sites=sites,
+                    chunk=recipe.chunk,
                 )
             loss += part / len(chosen)
         if self.reduce:
@@ -170,19 +193,23 @@ class Stepper:
     def _drawn(self, rows: range) -> list[range]:
         count = min(self.recipe.sites or 0, self.couplings.n_tokens)
         drawn = torch.randperm(
-            self.couplings.n_tokens, generator=torch.Generator().manual_seed((self.recipe.seed << 32) + self.done)
+            self.couplings.n_tokens,
+            generator=torch.Generator().manual_seed((self.recipe.seed << 32) + self.done),
         )[:count]
         return [range(i, i + 1) for i in sorted(drawn.tolist()) if i in rows]
 
     def _seen(self, x: Tensor) -> Tensor:
-        """What the others show: noise of a strength drawn per sample, then tokens hidden."""
+        """What the others show: noise on them, then tokens hidden."""
+        self.generator.manual_seed((self.recipe.seed << 32) + self.done)
         seen = x
         if self.recipe.noise:
             spread = self.recipe.noise * x.square().mean().sqrt()
             drawn = torch.randn(x.shape, generator=self.generator, device=x.device)
             seen = seen + spread * drawn
         if self.recipe.hidden:
-            kept = torch.rand(*x.shape[:2], 1, generator=self.generator, device=x.device) >= self.recipe.hidden
+            kept = (
+                torch.rand(*x.shape[:2], 1, generator=self.generator, device=x.device) >= self.recipe.hidden
+            )
             seen = seen * kept
         return seen
 
@@ -206,6 +233,8 @@ class Stepper:
                 self.held[name].copy_(held[name])
         self.done = int(str(state["done"]))
         self.optimiser.load_state_dict(state["optimiser"])  # type: ignore[arg-type]
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.rate
         if self.graph is not None:
             self.graph = _Graph(self)
 
@@ -235,7 +264,3 @@ class _Graph:
         self.x.copy_(x)
         self.graph.replay()
         return self.loss.clone()
-
-
-def _capturing(x: Tensor) -> bool:
-    return x.is_cuda and torch.cuda.is_current_stream_capturing()

@@ -88,7 +88,13 @@ class AttractorNetwork(nn.Module):
         return self.embedding.decode(self.mean + self.scale * spins)
 
     def trajectory(
-        self, images: Tensor, steps: int, mask: Tensor | None = None, *, pin: bool = False, unbounded: bool = False
+        self,
+        images: Tensor,
+        steps: int,
+        mask: Tensor | None = None,
+        *,
+        pin: bool = False,
+        unbounded: bool = False,
     ) -> Tensor:
         """Spins at t = 0..steps from corrupted images: (steps + 1, B, N, d)."""
         start = self.spins(images, unbounded=unbounded)
@@ -106,7 +112,9 @@ class AttractorNetwork(nn.Module):
     def load(cls, path: Path) -> "AttractorNetwork":
         """What `save` wrote."""
         if not path.is_file():
-            raise FileNotFoundError(f"no attractor network at {path}; `spinformer train attractor` writes one")
+            raise FileNotFoundError(
+                f"no attractor network at {path}; `spinformer train attractor` writes one"
+            )
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if "config" not in metadata:
