@@ -12,9 +12,7 @@ SHAPES = ["full", "low-rank", "relative"]
 
 
 def build(shape: str, **options) -> AttractorAttention:
-    layer = AttractorAttention(
-        12, 5, shape=shape, rank=3, grid=(3, 4), reach=(1, 2), seed=3, **options
-    ).double()
+    layer = AttractorAttention(12, 5, shape=shape, rank=3, grid=(3, 4), reach=(1, 2), seed=3, **options).double()
     with torch.no_grad():
         for tensor in layer.pairs.storage().values():
             tensor.mul_(8)
@@ -150,9 +148,7 @@ def test_normalisations():
     assert torch.allclose(layer.retrieve(x, 1), expected)
 
 
-@pytest.mark.parametrize(
-    ("shape", "patch", "dim"), [((1, 8, 12), 2, None), ((3, 8, 8), 4, 100), ((1, 6, 6), 1, 5)]
-)
+@pytest.mark.parametrize(("shape", "patch", "dim"), [((1, 8, 12), 2, None), ((3, 8, 8), 4, 100), ((1, 6, 6), 1, 5)])
 def test_the_embedding_returns_the_image(shape, patch, dim):
     embedding = PatchEmbedding(shape, patch, dim, seed=4)
     images = torch.rand(5, *shape, generator=torch.Generator().manual_seed(0))

@@ -52,9 +52,7 @@ class AttractorAttention(nn.Module):
     ) -> None:
         super().__init__()
         if n_tokens < 2 or dim < 1:
-            raise ValueError(
-                f"expected at least 2 tokens and 1 component, got n_tokens={n_tokens}, dim={dim}"
-            )
+            raise ValueError(f"expected at least 2 tokens and 1 component, got n_tokens={n_tokens}, dim={dim}")
         if normalisation not in NORMALISATIONS:
             raise ValueError(f"normalisation is one of {', '.join(NORMALISATIONS)}; got {normalisation!r}")
         generator = torch.Generator().manual_seed(seed)
@@ -85,9 +83,7 @@ class AttractorAttention(nn.Module):
     def resize(self, grid: tuple[int, int]) -> None:
         """Serve a grid of another size; relative couplings alone can."""
         if not isinstance(self.pairs, RelativeCouplings):
-            raise ValueError(
-                "only relative couplings serve a grid of another size; build with shape='relative'"
-            )
+            raise ValueError("only relative couplings serve a grid of another size; build with shape='relative'")
         self.pairs.resize(grid)
 
     def local_energy(self, x: Tensor) -> Tensor:
@@ -146,9 +142,7 @@ class AttractorAttention(nn.Module):
         x = self._check(x)
         with torch.no_grad():
             _, alpha = physics.felt(physics.scores(self.pairs, x, slice(None), self.strength), self.clamp)
-            hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (
-                -self.strength / len(x)
-            )  # (N, d, d N)
+            hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (-self.strength / len(x))  # (N, d, d N)
         return hebb.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2)
 
     def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
@@ -181,7 +175,5 @@ class AttractorAttention(nn.Module):
 
     def _check_mask(self, mask: Tensor, x: Tensor) -> Tensor:
         if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
-            raise ValueError(
-                f"expected a boolean mask {tuple(x.shape[:2])}, got {mask.dtype} {tuple(mask.shape)}"
-            )
+            raise ValueError(f"expected a boolean mask {tuple(x.shape[:2])}, got {mask.dtype} {tuple(mask.shape)}")
         return mask

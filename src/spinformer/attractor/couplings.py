@@ -123,9 +123,7 @@ class FullCouplings(Couplings):
 class LowRankCouplings(Couplings):
     """J_ij = L_i R_j': scores are queries L_i' x_i against keys R_j' x_j, as in a transformer's layer."""
 
-    def __init__(
-        self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None
-    ) -> None:
+    def __init__(self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         if rank < 1:
             raise ValueError(f"expected a rank of at least 1, got {rank}")

@@ -28,17 +28,13 @@ def check_images(images: Tensor, shape: tuple[int, int, int], *, unbounded: bool
     elif given == shape:
         images = images[None]
     if images.dim() != 4 or tuple(images.shape[1:]) != shape:
-        raise ValueError(
-            f"expected images of {channels} x {height} x {width} (channels, height, width), got {given}"
-        )
+        raise ValueError(f"expected images of {channels} x {height} x {width} (channels, height, width), got {given}")
     if not torch.isfinite(images).all():
         bad = int((~torch.isfinite(images)).sum())
         raise ValueError(f"expected finite pixels, got {bad} that are NaN or infinite")
     if not unbounded and images.numel() and (images.min() < 0 or images.max() > 1):
         low, high = images.min().item(), images.max().item()
-        raise ValueError(
-            f"expected pixels in 0..1, got values from {low:.4g} to {high:.4g} (divide bytes by 255)"
-        )
+        raise ValueError(f"expected pixels in 0..1, got values from {low:.4g} to {high:.4g} (divide bytes by 255)")
     return images
 
 
@@ -54,9 +50,7 @@ class PatchEmbedding(nn.Module):
 
     frame: Tensor  # (d, 2a), orthonormal columns
 
-    def __init__(
-        self, shape: tuple[int, int, int], patch: int, dim: int | None = None, seed: int = 0
-    ) -> None:
+    def __init__(self, shape: tuple[int, int, int], patch: int, dim: int | None = None, seed: int = 0) -> None:
         super().__init__()
         channels, height, width = shape
         if patch < 1 or height % patch or width % patch:
@@ -67,7 +61,7 @@ class PatchEmbedding(nn.Module):
         self.dim = 2 * self.patch_pixels if dim is None else dim
         if self.dim < 2 * self.patch_pixels:
             raise ValueError(
-                f"a patch of {self.patch_pixels} pixels needs at least {2 * self.patch_pixels} components, got {self.dim}"
+                f"{self.patch_pixels} pixels a patch need at least {2 * self.patch_pixels} components, got {self.dim}"
             )
         self.n_tokens = self.grid[0] * self.grid[1]
         draw = torch.randn(self.dim, 2 * self.patch_pixels, generator=torch.Generator().manual_seed(seed))

@@ -49,9 +49,7 @@ def local_energy(
     return torch.cat(parts).T
 
 
-def attention(
-    couplings: Couplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None
-) -> Tensor:
+def attention(couplings: Couplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None) -> Tensor:
     """α_ij, row i over all j: (B, N, N)."""
     s = scores(couplings, x, slice(None), strength)
     return torch.softmax(s if clamp is None else s.clamp(max=clamp), dim=-1).transpose(0, 1)

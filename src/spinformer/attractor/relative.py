@@ -30,9 +30,7 @@ class RelativeCouplings(Couplings):
         super().__init__()
         reach = (grid[0] - 1, grid[1] - 1) if reach is None else reach
         if min(grid) < 1 or min(reach) < 0:
-            raise ValueError(
-                f"expected a grid of positive sides and a reach of at least 0, got {grid} and {reach}"
-            )
+            raise ValueError(f"expected a grid of positive sides and a reach of at least 0, got {grid} and {reach}")
         self.dim, self.reach = dim, reach
         self.offsets = (2 * reach[0] + 1) * (2 * reach[1] + 1)
         self.table = nn.Parameter((torch.rand(self.offsets, dim, dim, generator=generator) - 0.5) / dim)
@@ -80,9 +78,7 @@ class RelativeCouplings(Couplings):
     ) -> None:
         """The full shape's, summed over the pairs that share an offset."""
         if w is None:
-            pairs = (left.flatten(1).T @ x.transpose(1, 2).flatten(1)).unflatten(
-                0, left.shape[1:]
-            )  # (S, d, d N)
+            pairs = (left.flatten(1).T @ x.transpose(1, 2).flatten(1)).unflatten(0, left.shape[1:])  # (S, d, d N)
         else:
             pairs = torch.bmm(left.permute(1, 2, 0), weighted(w, x))
         blocks = pairs.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2).flatten(0, 1)

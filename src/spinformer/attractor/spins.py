@@ -27,9 +27,7 @@ def standardise(x: Tensor, mask: Tensor | None = None) -> Tensor:
     return (x - mean) / spread.clamp(min=1e-6) * seen
 
 
-def hide_tokens(
-    batch: int, n_tokens: int, fraction: float, *, generator: torch.Generator | None = None
-) -> Tensor:
+def hide_tokens(batch: int, n_tokens: int, fraction: float, *, generator: torch.Generator | None = None) -> Tensor:
     """A mask (B, N), true at round(fraction N) random tokens of every sample."""
     if not 0 <= fraction < 1:
         raise ValueError(f"expected a fraction of hidden tokens in [0, 1), got {fraction}")
@@ -41,9 +39,7 @@ def hide_tokens(
 def add_noise(images: Tensor, variance: float, *, generator: torch.Generator | None = None) -> Tensor:
     """Gaussian noise on every pixel, then the noisy image rescaled about its mean to the variance of the clean one."""
     device = images.device if generator is None else generator.device
-    drawn = torch.randn(images.shape, generator=generator, device=device, dtype=images.dtype).to(
-        images.device
-    )
+    drawn = torch.randn(images.shape, generator=generator, device=device, dtype=images.dtype).to(images.device)
     noisy = images + math.sqrt(variance) * drawn
     axes = tuple(range(1, images.dim()))
     mean = noisy.mean(axes, keepdim=True)

@@ -47,9 +47,10 @@ def autograd_step(device: str) -> Callable[[Tensor], Tensor]:
     def step(x: Tensor) -> Tensor:
         optimiser.zero_grad(set_to_none=True)
         loss = plain.energy(J, x, recipe.strength).mean()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         with torch.no_grad():
-            assert J.grad is not None and recipe.clip is not None
+            assert J.grad is not None
+            assert recipe.clip is not None
             length = J.grad.flatten(1).norm(dim=1)[:, None, None, None]
             J.grad.mul_((recipe.clip / length.clamp(min=1e-30)).clamp(max=1))
             optimiser.step()
@@ -99,9 +100,7 @@ def run_speed(device: str = "cpu", *, repeats: int = 5, steps: int = 20) -> dict
     return outcome
 
 
-def run_training(
-    images: Images, device: str = "cpu", *, epochs: int = 20, count: int = 50000
-) -> dict[str, Any]:
+def run_training(images: Images, device: str = "cpu", *, epochs: int = 20, count: int = 50000) -> dict[str, Any]:
     """Seconds that the paper's training takes, from images in memory to couplings."""
     config, recipe = preset("paper", patch=2, image=images.shape)
     network = AttractorNetwork(config).to(device)

@@ -24,24 +24,16 @@ STAGES = ("compute", "draw", "speed", "sweep")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument(
-        "--stage", choices=[*STAGES, "all"], default="all", help="default: compute, then draw"
-    )
+    parser.add_argument("--stage", choices=[*STAGES, "all"], default="all", help="default: compute, then draw")
     parser.add_argument(
         "--images", default="sample", help="'sample', 'hub:NAME', an .npz file or a folder (default sample)"
     )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument(
-        "--output", type=Path, default=Path("runs/attractor"), help="folder for pictures and examples"
-    )
+    parser.add_argument("--output", type=Path, default=Path("runs/attractor"), help="folder for pictures and examples")
     parser.add_argument("--state", type=Path, help="folder for trained models (default OUTPUT/state)")
-    parser.add_argument(
-        "--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)"
-    )
+    parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)")
     plan = attractor.Plan()
-    parser.add_argument(
-        "--seeds", type=int, default=plan.seeds, help=f"of the bare layers (default {plan.seeds})"
-    )
+    parser.add_argument("--seeds", type=int, default=plan.seeds, help=f"of the bare layers (default {plan.seeds})")
     parser.add_argument("--bare-epochs", type=int, help="of the bare layers (default: the setting's own, 20)")
     parser.add_argument(
         "--backprop-epochs",
@@ -55,12 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="last training images to leave out (default: a sixth, as MNIST's 10,000)",
     )
-    parser.add_argument(
-        "--stored-steps", type=int, default=plan.stored_steps, help="training steps for each P"
-    )
-    parser.add_argument(
-        "--settle", type=int, default=plan.settle, help="steps to the attractor (default %(default)s)"
-    )
+    parser.add_argument("--stored-steps", type=int, default=plan.stored_steps, help="training steps for each P")
+    parser.add_argument("--settle", type=int, default=plan.settle, help="steps to the attractor (default %(default)s)")
     parser.add_argument("--limit", type=int, help="settings of the sweep, the first ones (default all)")
 
 
@@ -147,9 +135,7 @@ def _sweep(args: argparse.Namespace) -> None:
     )
     for row in sorted(rows, key=lambda row: row["masked"]["best"]):
         errors = " ".join(f"{key} {row[key]['best']:.4f}" for key in ("masked", "masked_pinned", "noisy"))
-        print(
-            f"  {errors}  {row['preset']} {json.dumps(row['changes'])} {_at(row['masked'])} {_at(row['noisy'])}"
-        )
+        print(f"  {errors}  {row['preset']} {json.dumps(row['changes'])} {_at(row['masked'])} {_at(row['noisy'])}")
     print(f"  -> {path}")
 
 

@@ -61,9 +61,7 @@ def load(source: str) -> Images:
     if path.is_file() and path.suffix == ".npz":
         return _npz(path, path.stem)
     if not path.is_dir():
-        raise FileNotFoundError(
-            f"no images at {source!r}; expected 'sample', 'hub:NAME', an .npz file or a folder"
-        )
+        raise FileNotFoundError(f"no images at {source!r}; expected 'sample', 'hub:NAME', an .npz file or a folder")
     if _idx_files(path):
         return _idx(path)
     if list(path.rglob("*.parquet")):
@@ -89,7 +87,7 @@ def to_unit(pixels: NDArray[Any], name: str) -> Tensor:
         pixels = pixels[..., None]
     if pixels.ndim != 4 or not len(pixels):
         raise ValueError(f"{name}: expected images (n, H, W) or (n, H, W, C), got an array {pixels.shape}")
-    tensor = torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
+    tensor = torch.from_numpy(np.array(pixels.transpose(0, 3, 1, 2), order="C"))
     if tensor.dtype == torch.uint8:
         return tensor.float() / 255
     tensor = tensor.float()
@@ -107,9 +105,7 @@ def _idx_files(folder: Path) -> dict[str, Path]:
 def _idx(folder: Path) -> Images:
     paths = _idx_files(folder)
     if set(paths) != {"train", "test"}:
-        raise FileNotFoundError(
-            f"{folder} has {sorted(p.name for p in paths.values())}; both idx files are needed"
-        )
+        raise FileNotFoundError(f"{folder} has {sorted(p.name for p in paths.values())}; both idx files are needed")
     parts = {part: to_unit(read_idx(path), path.name) for part, path in paths.items()}
     return Images(folder.name, parts["train"], parts["test"], {p.name: sha256(p) for p in paths.values()})
 
@@ -120,24 +116,18 @@ def _npz(path: Path, name: str) -> Images:
             if train in arrays and test in arrays:
                 parts = [to_unit(arrays[key], f"{path.name}:{key}") for key in (train, test)]
                 return Images(name, parts[0], parts[1], {path.name: sha256(path)})
-        raise ValueError(
-            f"{path.name}: expected arrays train and test (or x_train and x_test), got {arrays.files}"
-        )
+        raise ValueError(f"{path.name}: expected arrays train and test (or x_train and x_test), got {arrays.files}")
 
 
 def _parquet(folder: Path) -> Images:
     parquet = require("pyarrow.parquet", extra="images")
     parts = {}
-    digests = {}
+    digests: dict[str, str] = {}
     for part in ("train", "test"):
         paths = sorted(folder.rglob(f"{part}*.parquet"))
         if not paths:
             raise FileNotFoundError(f"{folder} has no {part}*.parquet")
-        cells = [
-            cell
-            for path in paths
-            for cell in parquet.read_table(path, columns=["image"])["image"].to_pylist()
-        ]
+        cells = [cell for path in paths for cell in parquet.read_table(path, columns=["image"])["image"].to_pylist()]
         parts[part] = _decode([cell["bytes"] for cell in cells], f"{part}*.parquet")
         digests |= {path.name: sha256(path) for path in paths}
     return Images(folder.name, parts["train"], parts["test"], digests)
@@ -152,18 +142,14 @@ def _hub(name: str) -> Images:
     column = next((c for c in ("image", "img") if c in parts["train"].column_names), None)
     if column is None:
         raise ValueError(f"{name}: expected a column image or img, got {parts['train'].column_names}")
-    tensors = {
-        p: to_unit(np.stack([np.asarray(i) for i in parts[p][column]]), name) for p in ("train", "test")
-    }
+    tensors = {p: to_unit(np.stack([np.asarray(i) for i in parts[p][column]]), name) for p in ("train", "test")}
     return Images(name, tensors["train"], tensors["test"], {})
 
 
 def _pictures(folder: Path) -> Images:
     paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in PICTURES)
     if len(paths) < 2:
-        raise FileNotFoundError(
-            f"{folder} has neither idx nor Parquet files nor two pictures ({', '.join(PICTURES)})"
-        )
+        raise FileNotFoundError(f"{folder} has neither idx nor Parquet files nor two pictures ({', '.join(PICTURES)})")
     contents = [path.read_bytes() for path in paths]
     pixels = _decode(contents, folder.name, [p.name for p in paths])
     held = max(1, len(pixels) // 10)
@@ -180,7 +166,5 @@ def _decode(contents: list[bytes], name: str, labels: list[str] | None = None) -
             arrays.append(np.asarray(picture.convert("L" if picture.mode in ("1", "L", "I;16") else "RGB")))
         if arrays[k].shape != arrays[0].shape:
             label = labels[k] if labels else f"image {k}"
-            raise ValueError(
-                f"{name}: {label} has shape {arrays[k].shape}, the first picture {arrays[0].shape}"
-            )
+            raise ValueError(f"{name}: {label} has shape {arrays[k].shape}, the first picture {arrays[0].shape}")
     return to_unit(np.stack(arrays), name)

@@ -102,9 +102,7 @@ def bare(
     return network, history
 
 
-def baseline(
-    name: str, task: str, train: Tensor, state: Path, plan: Plan
-) -> tuple[VisionTransformer, list[float]]:
+def baseline(name: str, task: str, train: Tensor, state: Path, plan: Plan) -> tuple[VisionTransformer, list[float]]:
     """A transformer trained with backpropagation, resumed from what `state` has of it."""
     torch.manual_seed(0)
     model = BASELINES[name]((train.shape[1], train.shape[2], train.shape[3])).to(train.device)
@@ -156,9 +154,7 @@ def _variances(models: dict[str, measures.Model], outcome: dict[str, Any], test:
     found: dict[str, Any] = {"bins": bins.tolist()}
     for name in ("vit-masked", "recurrent-masked", *(f"{b}-4" for b in BARE)):
         record = outcome["backprop"].get(name) or outcome["bare"][name][0]["masked"]
-        found[name.removesuffix("-masked")] = measures.patch_variance(
-            models[name], test, record["best_step"], bins
-        )
+        found[name.removesuffix("-masked")] = measures.patch_variance(models[name], test, record["best_step"], bins)
     return found
 
 

@@ -62,9 +62,7 @@ def _errors(plt: Any, outcome: dict[str, Any]) -> Any:
                 for name in ("recurrent", "vit"):
                     _curve(axis, outcome["backprop"][f"{name}-{task}"], name)
             rivals = outcome["trivial"][f"{task}-{patch}"]
-            for rival, style in zip(
-                ("mean image", "visible neighbours", "corrupted"), (":", "-.", "--"), strict=True
-            ):
+            for rival, style in zip(("mean image", "visible neighbours", "corrupted"), (":", "-.", "--"), strict=True):
                 if rival in rivals:
                     axis.axhline(rivals[rival], color="grey", linestyle=style, linewidth=1, label=rival)
             axis.set_title(f"{task}, {patch} x {patch} patches")
@@ -88,14 +86,10 @@ def _curve(axis: Any, record: dict[str, Any], name: str) -> None:
 def _examples(plt: Any, folder: Path) -> Any:
     path = folder / "examples.safetensors"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"no examples at {path}; `spinformer reproduce attractor --stage compute` writes them"
-        )
+        raise FileNotFoundError(f"no examples at {path}; `spinformer reproduce attractor --stage compute` writes them")
     tensors = load_file(path)
     rows = [
-        (model, task)
-        for task in TASKS
-        for model in ("paper-2", "field-2", "paper-4", "field-4", "recurrent", "vit")
+        (model, task) for task in TASKS for model in ("paper-2", "field-2", "paper-4", "field-4", "recurrent", "vit")
     ]
     columns = ["image", "given", *(f"t = {t}" for t in SHOWN)]
     figure, axes = plt.subplots(len(rows), len(columns), figsize=(1.1 * len(columns), 1.1 * len(rows)))
@@ -106,7 +100,7 @@ def _examples(plt: Any, folder: Path) -> Any:
         for axis in axis_row:
             axis.set_axis_off()
         for axis, picture, title in zip(axis_row, shown, columns, strict=False):
-            axis.imshow(picture.clamp(0, 1).permute(1, 2, 0).squeeze(-1), cmap="gray", vmin=0, vmax=1)
+            axis.imshow(picture.clamp(0, 1).permute(1, 2, 0).squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=1)
             if axis_row is axes[0]:
                 axis.set_title(title, fontsize=8)
         axis_row[0].text(

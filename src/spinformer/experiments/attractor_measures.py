@@ -34,9 +34,7 @@ def restored(model: Model, seen: Corrupted, steps: int, *, pin: bool = False) ->
     return only[None]
 
 
-def errors(
-    model: Model, images: Tensor, task: str, steps: int, *, pin: bool = False, seed: int = 0
-) -> dict[str, Any]:
+def errors(model: Model, images: Tensor, task: str, steps: int, *, pin: bool = False, seed: int = 0) -> dict[str, Any]:
     """Error after each step, with its standard error over images; the corrupted image's as `corrupted`."""
     generator = torch.Generator(images.device).manual_seed(seed)
     sums: list[Tensor] = []

@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -30,37 +29,31 @@ def grid() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         yield "field", {"patch": patch, "radius": radius}, {"hidden": hidden, "noise": noise}
     for patch, rate in product((2, 4), (0.01, 0.03, 0.3)):
         yield "field", {"patch": patch}, {"rate": rate}
-    for patch, normalisation, radius, strength, hold in product(
-        (2, 4), ("sphere", "none"), (None, 1.0), (1.0, 5.0, 20.0), ("site", "pair")
+    for patch, spins, strength, hold in product(
+        (2, 4),
+        ({"normalisation": "sphere"}, {"normalisation": "none", "radius": 1.0}),
+        (1.0, 5.0, 20.0),
+        ("site", "pair"),
     ):
-        if (normalisation == "none") == (radius is not None):
-            changes = {"patch": patch, "normalisation": normalisation, "radius": radius}
-            yield "paper", changes, {"strength": strength, "hold": hold}
+        yield "paper", {"patch": patch, **spins}, {"strength": strength, "hold": hold}
 
 
-def run(
-    images: Tensor, held_out: Tensor, *, epochs: int = 3, limit: int | None = None
-) -> list[dict[str, Any]]:
+def run(images: Tensor, held_out: Tensor, *, epochs: int = 3, limit: int | None = None) -> list[dict[str, Any]]:
     """One row for each setting of the grid."""
     rows = []
-    for name, network_changes, recipe_changes in tqdm(
-        list(grid())[:limit], desc="sweep", leave=False, disable=None
-    ):
+    for name, network_changes, recipe_changes in tqdm(list(grid())[:limit], desc="sweep", leave=False, disable=None):
         config, recipe = preset(name, image=(images.shape[1], images.shape[2], images.shape[3]))
         config = replace(config, **network_changes)
         recipe = replace(recipe, epochs=epochs, **recipe_changes)
-        rows.append(
-            _row(name, config, recipe, images, held_out) | {"changes": {**network_changes, **recipe_changes}}
-        )
+        rows.append(_row(name, config, recipe, images, held_out) | {"changes": {**network_changes, **recipe_changes}})
     return rows
 
 
-def _row(
-    name: str, config: AttractorConfig, recipe: Recipe, images: Tensor, held_out: Tensor
-) -> dict[str, Any]:
+def _row(name: str, config: AttractorConfig, recipe: Recipe, images: Tensor, held_out: Tensor) -> dict[str, Any]:
     network = AttractorNetwork(config).to(images.device)
     history = train(network, images, recipe, quiet=True)
-    masked, noisy = [], []
+    masked: list[dict[str, Any]] = []
+    noisy: list[dict[str, Any]] = []
     for strength, inertia in product(STRENGTHS, INERTIAS):
         network.layer.strength, network.layer.inertia = strength, inertia
         for found, task, pin in (
@@ -70,9 +63,7 @@ def _row(
         ):
             curve = measures.errors(network, held_out, task, STEPS, pin=pin)
             setting = {"strength": strength, "inertia": inertia, "pin": pin}
-            found.append(
-                {**setting, "best": curve["best"], "step": curve["best_step"], "error": curve["error"]}
-            )
+            found.append({**setting, "best": curve["best"], "step": curve["best_step"], "error": curve["error"]})
     free = [row for row in masked if not row["pin"]]
     return {
         "preset": name,

@@ -37,8 +37,8 @@ def train(
     """Train in place; returns, for each epoch, the loss and the held-out error of a first masked step.
 
     With `checkpoint`, state is written there after every `save_every` epochs, at the end and on interruption,
-    and a run that finds it goes on from it. `shard` is "sites" or "data" inside `torchrun`; the couplings of all processes are
-    equal at the end.
+    and a run that finds it goes on from it. `shard` is "sites" or "data" inside `torchrun`; the couplings of
+    all processes are equal at the end.
     """
     if shard not in SHARDS:
         raise ValueError(f"shard is one of {', '.join(SHARDS)}; got {shard!r}")
@@ -75,9 +75,7 @@ def train(
     )
     try:
         for epoch in range(start // per_epoch, recipe.epochs):
-            order = torch.randperm(
-                len(images), generator=torch.Generator().manual_seed(recipe.seed * 100003 + epoch)
-            )
+            order = torch.randperm(len(images), generator=torch.Generator().manual_seed(recipe.seed * 100003 + epoch))
             batches = order.to(device if isinstance(spins, Tensor) else "cpu").split(recipe.batch)
             total = torch.zeros((), device=device)
             for index in batches[stepper.done - epoch * per_epoch :]:
@@ -107,9 +105,7 @@ def train(
 
 
 @torch.no_grad()
-def first_step_error(
-    network: AttractorNetwork, images: Tensor, fraction: float = 0.3, seed: int = 0
-) -> float:
+def first_step_error(network: AttractorNetwork, images: Tensor, fraction: float = 0.3, seed: int = 0) -> float:
     """Mean square error on hidden pixels (30% of the tokens) after one step."""
     missed, count = 0.0, 0
     generator = torch.Generator().manual_seed(seed)
@@ -141,9 +137,7 @@ def _share(n: int, rank: int, world: int) -> range:
     return range(n * rank // world, n * (rank + 1) // world)
 
 
-def _cached(
-    network: AttractorNetwork, images: Tensor, device: torch.device
-) -> Tensor | Callable[[Tensor], Tensor]:
+def _cached(network: AttractorNetwork, images: Tensor, device: torch.device) -> Tensor | Callable[[Tensor], Tensor]:
     size = 4 * len(images) * network.layer.n_tokens * network.layer.dim
     if size <= CACHE:
         return torch.cat([network.layer.felt(network.spins(part.to(device))) for part in images.split(1024)])

@@ -54,9 +54,7 @@ class Recipe:
             if value not in allowed:
                 raise ValueError(f"{name} is one of {', '.join(map(str, allowed))}; got {value!r}")
         if min(self.epochs, self.batch) < 1 or self.rate <= 0 or not 0 <= self.hidden < 1 or self.noise < 0:
-            raise ValueError(
-                f"expected positive epochs, batch and rate, hidden in [0, 1), noise >= 0; got {self}"
-            )
+            raise ValueError(f"expected positive epochs, batch and rate, hidden in [0, 1), noise >= 0; got {self}")
 
 
 class Stepper:
@@ -107,20 +105,12 @@ class Stepper:
 
     def _capturable(self) -> bool:
         recipe = self.recipe
-        return (
-            recipe.objective == "energy"
-            and recipe.optimiser == "adam"
-            and recipe.sites is None
-            and not self.reduce
-        )
+        return recipe.objective == "energy" and recipe.optimiser == "adam" and recipe.sites is None and not self.reduce
 
     def step(self, x: Tensor) -> Tensor:
         """One step on spins (B, N, d); returns the mean local energy, or the field's relative error."""
         self._set_rate()
-        if self.graph is not None:
-            loss = self.graph.replay(x)
-        else:
-            loss = self.update(x)
+        loss = self.update(x) if self.graph is None else self.graph.replay(x)
         self.done += 1
         return loss
 
@@ -207,9 +197,7 @@ class Stepper:
             drawn = torch.randn(x.shape, generator=self.generator, device=x.device)
             seen = seen + spread * drawn
         if self.recipe.hidden:
-            kept = (
-                torch.rand(*x.shape[:2], 1, generator=self.generator, device=x.device) >= self.recipe.hidden
-            )
+            kept = torch.rand(*x.shape[:2], 1, generator=self.generator, device=x.device) >= self.recipe.hidden
             seen = seen * kept
         return seen
 
@@ -258,7 +246,8 @@ class _Graph:
             self.graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self.graph):
                 self.loss = self.stepper.update(self.x)
-        assert self.x is not None and self.loss is not None
+        assert self.x is not None
+        assert self.loss is not None
         if x.shape != self.x.shape:
             return self.stepper.update(x)
         self.x.copy_(x)

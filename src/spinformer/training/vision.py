@@ -79,7 +79,7 @@ def train(
             judged = seen.judged.to(restored.dtype)
             loss = ((restored - seen.clean).square() * judged).sum() / judged.sum()
             optimiser.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimiser.step()
             rate.step()

@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import safe_open, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from spinformer.attention.attractor import AttractorAttention
@@ -112,9 +113,7 @@ class AttractorNetwork(nn.Module):
     def load(cls, path: Path) -> "AttractorNetwork":
         """What `save` wrote."""
         if not path.is_file():
-            raise FileNotFoundError(
-                f"no attractor network at {path}; `spinformer train attractor` writes one"
-            )
+            raise FileNotFoundError(f"no attractor network at {path}; `spinformer train attractor` writes one")
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if "config" not in metadata:

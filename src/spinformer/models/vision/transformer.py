@@ -69,9 +69,7 @@ class RecurrentTransformer(VisionTransformer):
 
     recurrent = True
 
-    def __init__(
-        self, image: tuple[int, int, int], patch: int = 4, *, width: int = 128, heads: int = 4
-    ) -> None:
+    def __init__(self, image: tuple[int, int, int], patch: int = 4, *, width: int = 128, heads: int = 4) -> None:
         super().__init__(image, patch, width=width, heads=heads, depth=1)
 
     def forward(self, images: Tensor, mask: Tensor | None = None, steps: int = 5) -> Tensor:
