@@ -65,9 +65,8 @@ def run(args: argparse.Namespace) -> int:
     if args.shard == "none" or dist.get_rank() == 0:
         network.save(args.output, {"recipe": json.dumps(asdict(recipe))})
         error = first_step_error(network, images.train[-held:].to(device))
-        print(
-            f"{len(images.train) - held} images of {images.name}, {recipe.epochs} epochs, loss {history[-1]['loss']:.4f}"
-        )
+        loss = history[-1]["loss"]
+        print(f"{len(images.train) - held} images of {images.name}, {recipe.epochs} epochs, loss {loss:.4f}")
         print(f"held-out error on hidden pixels after one step: {error:.4f}")
         print(f"  -> {args.output}")
     if args.shard != "none":

@@ -29,12 +29,8 @@ def grid() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         yield "field", {"patch": patch, "radius": radius}, {"hidden": hidden, "noise": noise}
     for patch, rate in product((2, 4), (0.01, 0.03, 0.3)):
         yield "field", {"patch": patch}, {"rate": rate}
-    for patch, spins, strength, hold in product(
-        (2, 4),
-        ({"normalisation": "sphere"}, {"normalisation": "none", "radius": 1.0}),
-        (1.0, 5.0, 20.0),
-        ("site", "pair"),
-    ):
+    kinds: tuple[dict[str, Any], ...] = ({"normalisation": "sphere"}, {"normalisation": "none", "radius": 1.0})
+    for patch, spins, strength, hold in product((2, 4), kinds, (1.0, 5.0, 20.0), ("site", "pair")):
         yield "paper", {"patch": patch, **spins}, {"strength": strength, "hold": hold}
 
 
