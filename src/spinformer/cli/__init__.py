@@ -14,6 +14,12 @@ from spinformer import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("spinformer.cli.demo", "the paper's worked example and a real sentence, through the layer"),
     "bench": ("spinformer.cli.bench", "measure what the documents quote; writes results/*.json"),
+    "train attractor": (
+        "spinformer.cli.train_attractor",
+        "train an attractor network on images, without backpropagation",
+    ),
+    "retrieve": ("spinformer.cli.retrieve", "run an attractor network on corrupted images; pictures, a GIF, energies"),
+    "reproduce attractor": ("spinformer.cli.reproduce_attractor", "the attractor paper's figures, claims and speed"),
 }
 
 

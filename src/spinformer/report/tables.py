@@ -69,7 +69,7 @@ def efficiency(record: Record) -> str:
         for row in record["outcome"]["rows"]
     ]
     ours, paper = record["outcome"]["ours_budget"], record["outcome"]["paper_budget"]
-    header = ["", "size of the value", f"ours, K = {ours}", f"paper, K = {paper}", f"with its Gibbs weights, K = {paper}"]
+    header = ["", "size of the value", f"ours, K = {ours}", f"paper, K = {paper}", "the same, Gibbs weights"]
     return markdown(header, rows)
 
 
@@ -118,8 +118,8 @@ def linear(record: Record) -> str:
         for name, growth in record["outcome"]["growth"].items()
     ]
     short, long = record["config"]["SHORT"], record["config"]["LONG"]
-    header = ["pass", f"{short:,} tokens", f"{long:,} tokens", "ratio", f"{short:,} tokens", f"{long:,} tokens", "ratio"]
-    return markdown(header, rows)
+    sizes = [f"{short:,} tokens", f"{long:,} tokens", "ratio"]
+    return markdown(["pass", *sizes, *sizes], rows)
 
 
 def distance(record: Record) -> str:

@@ -1,0 +1,179 @@
+"""`AttractorAttention`: self-attention whose every step descends a local energy."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spinformer.attractor import energy as physics
+from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, LowRankCouplings, weighted
+from spinformer.attractor.gradient import energy_gradient, zeros
+from spinformer.attractor.relative import RelativeCouplings
+from spinformer.attractor.spins import NORMALISATIONS, standardise, unit
+
+WORKSPACE = {"cpu": 1 << 23, "cuda": 1 << 28}  # floats; beyond them a step goes through the sites in parts
+
+
+class AttractorAttention(nn.Module):
+    """x_i' = λ Σ_{j≠i} α_ij J_ij x_j + γ x_i = -∂e_i/∂x_i + γ x_i,  e_i = -log Σ_{j≠i} exp(λ x_i J_ij x_j).
+
+    x_i in R^d, i = 1..N, are vector spins; J_ij (d, d) are learnt by pseudo-likelihood with the closed
+    gradient `coupling_gradient`, without backpropagation. D'Amico and Negri, "Self-attention as an
+    attractor network: transient memories without backpropagation", Eqs. 1-6.
+
+    Args:
+        n_tokens: N.
+        dim: d.
+        shape: of the couplings: "full", "low-rank" (J_ij = L_i R_j') or "relative" (by offset on a grid).
+        rank: of the low-rank shape.
+        grid, reach: (rows, columns) of the relative shape's sites and how far its couplings reach.
+        normalisation: between steps: "sphere" (unit spins, the paper), "standard" (each component over
+            tokens, inside the step, the released notebook) or "none" (spins centred beforehand).
+        strength: λ, multiplies J.
+        inertia: γ.
+        clamp: upper bound of the scores, or None.
+        seed: of the initial couplings, uniform in ±1 / (2d).
+    """
+
+    def __init__(
+        self,
+        n_tokens: int,
+        dim: int,
+        *,
+        shape: str = "full",
+        rank: int = 8,
+        grid: tuple[int, int] | None = None,
+        reach: tuple[int, int] | None = None,
+        normalisation: str = "sphere",
+        strength: float = 1.0,
+        inertia: float = 1.0,
+        clamp: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if n_tokens < 2 or dim < 1:
+            raise ValueError(f"expected at least 2 tokens and 1 component, got n_tokens={n_tokens}, dim={dim}")
+        if normalisation not in NORMALISATIONS:
+            raise ValueError(f"normalisation is one of {', '.join(NORMALISATIONS)}; got {normalisation!r}")
+        generator = torch.Generator().manual_seed(seed)
+        self.pairs: Couplings
+        if shape == "full":
+            self.pairs = FullCouplings(n_tokens, dim, generator=generator)
+        elif shape == "low-rank":
+            self.pairs = LowRankCouplings(n_tokens, dim, rank, generator=generator)
+        elif shape == "relative":
+            if grid is None or grid[0] * grid[1] != n_tokens:
+                raise ValueError(f"relative couplings need a grid of {n_tokens} sites, got {grid}")
+            self.pairs = RelativeCouplings(grid, dim, reach, generator=generator)
+        else:
+            raise ValueError(f"shape is one of {', '.join(SHAPES)}; got {shape!r}")
+        self.dim, self.normalisation = dim, normalisation
+        self.strength, self.inertia, self.clamp = strength, inertia, clamp
+
+    @property
+    def n_tokens(self) -> int:
+        """N."""
+        return self.pairs.n_tokens
+
+    @property
+    def couplings(self) -> Tensor:
+        """J (N, N, d, d), zero where i = j; the parameter itself where the shape is full."""
+        return self.pairs.dense()
+
+    def resize(self, grid: tuple[int, int]) -> None:
+        """Serve a grid of another size; relative couplings alone can."""
+        if not isinstance(self.pairs, RelativeCouplings):
+            raise ValueError("only relative couplings serve a grid of another size; build with shape='relative'")
+        self.pairs.resize(grid)
+
+    def local_energy(self, x: Tensor) -> Tensor:
+        """e_i of every site: (B, N)."""
+        return physics.local_energy(self.pairs, self._check(x), **self._options(x))
+
+    def energy(self, x: Tensor) -> Tensor:
+        """E = Σ_i e_i: (B,)."""
+        return self.local_energy(x).sum(-1)
+
+    def attention(self, x: Tensor) -> Tensor:
+        """α_ij: (B, N, N)."""
+        return physics.attention(self.pairs, self._check(x), strength=self.strength, clamp=self.clamp)
+
+    def step(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """One step of Eq. 1, without normalisation; tokens where `mask` (B, N) is true are absent (zero)."""
+        x = self._check(x)
+        if mask is not None:
+            x = x.masked_fill(self._check_mask(mask, x)[..., None], 0.0)
+        return physics.step(self.pairs, x, inertia=self.inertia, **self._options(x))
+
+    def retrieve(
+        self,
+        x: Tensor,
+        steps: int,
+        mask: Tensor | None = None,
+        return_trajectory: bool = False,
+        *,
+        pin: bool = False,
+    ) -> Tensor:
+        """The state after `steps` steps with normalisation: (B, N, d), or all states (steps + 1, B, N, d).
+
+        Tokens where `mask` is true are absent at the first step. With `pin` the others keep their values.
+        """
+        if steps < 0:
+            raise ValueError(f"expected a number of steps of at least 0, got {steps}")
+        x = self._check(x)
+        hidden = None if mask is None else self._check_mask(mask, x)[..., None]
+        given = x
+        state = x if hidden is None else x.masked_fill(hidden, 0.0)
+        states = [state]
+        for t in range(steps):
+            state = self._normalised_step(state, mask if t == 0 else None)
+            if pin and hidden is not None:
+                state = torch.where(hidden, state, given)
+            if return_trajectory:
+                states.append(state)
+        return torch.stack(states) if return_trajectory else state
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """One step with normalisation: (B, N, d)."""
+        return self.retrieve(x, 1, mask)
+
+    def coupling_gradient(self, x: Tensor) -> Tensor:
+        """d mean_b(E) / d J (N, N, d, d) in closed form: -λ mean_b(α_ij x_i x_j')."""
+        x = self._check(x)
+        with torch.no_grad():
+            _, alpha = physics.felt(physics.scores(self.pairs, x, slice(None), self.strength), self.clamp)
+            hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (-self.strength / len(x))  # (N, d, d N)
+        return hebb.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2)
+
+    def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
+        """d mean_b(E) / d the shape's own parameters, in closed form and in their memory layout."""
+        gradient = zeros(self.pairs)
+        energy_gradient(self.pairs, self._check(x), gradient, strength=self.strength, clamp=self.clamp)
+        return gradient
+
+    def felt(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The spins as the others feel them inside a step, and as training sees them."""
+        return standardise(x, mask) if self.normalisation == "standard" else x
+
+    def _normalised_step(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        options = self._options(x)
+        if self.normalisation == "standard":
+            pulled = physics.step(self.pairs, self.felt(x, mask), inertia=0.0, **options)
+            return pulled + self.inertia * x
+        moved = physics.step(self.pairs, x, inertia=self.inertia, **options)
+        return unit(moved) if self.normalisation == "sphere" else moved
+
+    def _options(self, x: Tensor) -> dict[str, Any]:
+        """λ, the clamp, and as many sites at once as `WORKSPACE` floats hold."""
+        budget = WORKSPACE["cuda" if x.is_cuda else "cpu"]
+        return {"strength": self.strength, "clamp": self.clamp, "chunk": max(1, budget // max(1, x.numel()))}
+
+    def _check(self, x: Tensor) -> Tensor:
+        if x.dim() != 3 or x.shape[1:] != (self.n_tokens, self.dim):
+            raise ValueError(f"expected spins (batch, {self.n_tokens}, {self.dim}), got {tuple(x.shape)}")
+        return x
+
+    def _check_mask(self, mask: Tensor, x: Tensor) -> Tensor:
+        if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
+            raise ValueError(f"expected a boolean mask {tuple(x.shape[:2])}, got {mask.dtype} {tuple(mask.shape)}")
+        return mask

@@ -1,0 +1,32 @@
+"""Self-attention as an attractor network: vector spins, their couplings, energies and closed gradients.
+
+Pure functions on tensors and on the three shapes of couplings; `plain` holds the twins that read like
+the equations. The layer is `spinformer.attention.AttractorAttention`.
+"""
+
+from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, LowRankCouplings
+from spinformer.attractor.embedding import PatchEmbedding, check_images
+from spinformer.attractor.energy import attention, local_energy, step
+from spinformer.attractor.gradient import energy_gradient, field_gradient
+from spinformer.attractor.relative import RelativeCouplings
+from spinformer.attractor.spins import NORMALISATIONS, add_noise, hide_tokens, standardise, unit
+
+__all__ = [
+    "NORMALISATIONS",
+    "SHAPES",
+    "Couplings",
+    "FullCouplings",
+    "LowRankCouplings",
+    "PatchEmbedding",
+    "RelativeCouplings",
+    "add_noise",
+    "attention",
+    "check_images",
+    "energy_gradient",
+    "field_gradient",
+    "hide_tokens",
+    "local_energy",
+    "standardise",
+    "step",
+    "unit",
+]

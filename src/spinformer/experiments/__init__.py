@@ -1,0 +1,1 @@
+"""The papers' experiments, computed to JSON and drawn from it."""
