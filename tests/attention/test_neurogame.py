@@ -315,12 +315,52 @@ class TestUse:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
-def test_cuda_equals_cpu():
-    x, mask = batch()
-    module = layer(heads=2)
-    here = module(x, mask)
-    there = module.cuda()(x.cuda(), mask.cuda())
-    torch.testing.assert_close(there.attention.cpu(), here.attention, rtol=0, atol=1e-4)
+class TestCuda:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"couplings": "linear"},
+            {"weighting": "gibbs", "proposal": "tilted"},
+            {"preset": "paper", "temperature": 30.0},
+        ],
+    )
+    def test_equals_cpu(self, options):
+        x, mask = batch()
+        module = layer(heads=2, **options)
+        found = []
+        for device in ("cpu", "cuda"):
+            module = module.to(device)
+            module.zero_grad()
+            output = module(x.to(device), mask.to(device))
+            output.pooled.square().sum().backward()
+            found.append(
+                (output.attention.detach().cpu(), output.pooled.detach().cpu(), module.value.weight.grad.clone().cpu())
+            )
+        for here, there in zip(*found, strict=True):
+            torch.testing.assert_close(there, here, rtol=2e-3, atol=2e-4)
+
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+    def test_autocast_and_compile(self, dtype):
+        x, mask = batch()
+        module = layer(heads=2).cuda()
+        plain = module(x.cuda(), mask.cuda())
+        with torch.autocast("cuda", dtype=dtype):
+            cast = module(x.cuda(), mask.cuda())
+        assert float((cast.attention - plain.attention).abs().max()) < 0.1
+        compiled = torch.compile(module)(x.cuda(), mask.cuda())
+        torch.testing.assert_close(compiled.attention, plain.attention, rtol=0, atol=1e-3)
+
+    def test_long_sequences(self):
+        x = torch.randn(1, 131_072, DIM, device="cuda", requires_grad=True)
+        layer().cuda()(x).pooled.sum().backward()
+        assert torch.isfinite(x.grad).all()
+
+    def test_generator_on_the_device(self):
+        x, mask = batch()
+        module = layer().cuda().train()
+        first, second = (module(x.cuda(), mask.cuda(), torch.Generator("cuda").manual_seed(3)).pooled for _ in range(2))
+        assert torch.equal(first, second)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from spinformer.training.presets import preset
 from spinformer.training.pseudolikelihood import Recipe, Stepper
 
 N, D, BATCH = 196, 8, 32
-CHUNKS = {"cpu": 28, "cuda": 98}
+CHUNKS = {"cpu": 28, "cuda": 66}
+# cuBLAS keeps tens of MiB for itself on each stream; a smaller share, for both kinds of step, lets the steps' own show.
+WORKSPACE = ":16:8"
 
 
 def closed_step(device: str, *, chunk: int | None = None, graph: bool = True) -> Callable[[Tensor], Tensor]:
@@ -81,11 +83,22 @@ def run_speed(device: str = "cpu", *, repeats: int = 5, steps: int = 20) -> dict
     for _ in range(repeats):
         for name in runs:
             code = f"from spinformer.bench.attractor_speed import _one; _one({name!r}, {device!r}, {steps})"
-            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                check=False,
+                env=os.environ | {"CUBLAS_WORKSPACE_CONFIG": WORKSPACE},
+            )
             if done.returncode:
                 raise RuntimeError(f"the {name} step failed on {device}: {done.stderr[-2000:]}")
             runs[name].append(json.loads(done.stdout.splitlines()[-1]))
-    outcome: dict[str, Any] = {"device": device, "repeats": repeats, "steps": steps}
+    outcome: dict[str, Any] = {
+        "device": device,
+        "repeats": repeats,
+        "steps": steps,
+        "chunk": CHUNKS[torch.device(device).type],
+    }
     for name, found in runs.items():
         outcome[name] = {
             "ms": statistics.median(r["ms"] for r in found),

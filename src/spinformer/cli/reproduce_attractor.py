@@ -4,6 +4,7 @@ Stages (each can run on another machine than the next):
   compute   trains every model and writes results/attractor.json and OUTPUT/examples.safetensors
   draw      draws OUTPUT/*.png from those two files (needs the extra `plot`)
   speed     the training step against autograd, and the paper's whole training; results/attractor-speed-DEVICE.json
+  use       the bare layer with its test-time knobs chosen on held-out images; results/attractor-use.json
   sweep     settings of the bare layer on held-out training images; results/attractor-sweep.json
 Stopped, `compute` goes on where it was when started again.
 """
@@ -17,9 +18,9 @@ import torch
 
 from spinformer import results
 from spinformer.data import images as data
-from spinformer.experiments import attractor, attractor_claims, attractor_sweep
+from spinformer.experiments import attractor, attractor_claims, attractor_sweep, attractor_use
 
-STAGES = ("compute", "draw", "speed", "sweep")
+STAGES = ("compute", "draw", "speed", "use", "sweep")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--stored-steps", type=int, default=plan.stored_steps, help="training steps for each P")
     parser.add_argument("--settle", type=int, default=plan.settle, help="steps to the attractor (default %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="of each kind of step in `speed` (default %(default)s)")
     parser.add_argument("--limit", type=int, help="settings of the sweep, the first ones (default all)")
 
 
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             for path in figures.draw(results.read("attractor", args.results)["outcome"], args.output):
                 print(f"  -> {path}")
         else:
-            {"compute": _compute, "speed": _speed, "sweep": _sweep}[stage](args)
+            {"compute": _compute, "speed": _speed, "use": _use, "sweep": _sweep}[stage](args)
     return 0
 
 
@@ -102,7 +104,7 @@ def _speed(args: argparse.Namespace) -> None:
 
     images = data.load(args.images)
     kind = torch.device(args.device).type
-    outcome = {"step": attractor_speed.run_speed(args.device)}
+    outcome = {"step": attractor_speed.run_speed(args.device, repeats=args.repeats)}
     print(f"  {json.dumps(outcome['step'])}", flush=True)
     epochs = args.bare_epochs or (20 if kind == "cuda" else 1)
     outcome["training"] = attractor_speed.run_training(images, args.device, epochs=epochs)
@@ -118,11 +120,28 @@ def _speed(args: argparse.Namespace) -> None:
     print(f"  -> {path}")
 
 
+def _use(args: argparse.Namespace) -> None:
+    images = data.load(args.images)
+    train, held_out = _split(args, images)
+    torch.set_float32_matmul_precision("high")
+    test = images.test.to(args.device)
+    outcome = attractor_use.run(train, held_out, test, seeds=args.seeds, epochs=args.bare_epochs)
+    path = results.write(
+        "attractor-use",
+        outcome,
+        command="spinformer reproduce attractor --stage use",
+        config={"seeds": args.seeds, "train": len(train), "held_out": len(held_out), "images": images.name},
+        data=images.digests,
+        directory=args.results,
+    )
+    for name, row in outcome["table"].items():
+        print(f"  {name}: {json.dumps(row)}")
+    print(f"  -> {path}")
+
+
 def _sweep(args: argparse.Namespace) -> None:
     images = data.load(args.images)
-    held = _held_out(args, images)
-    train = images.train[:-held].to(args.device)
-    held_out = images.train[-held:][:2000].to(args.device)
+    train, held_out = _split(args, images)
     epochs = args.bare_epochs or 3
     rows = attractor_sweep.run(train, held_out, epochs=epochs, limit=args.limit)
     path = results.write(
@@ -141,6 +160,12 @@ def _sweep(args: argparse.Namespace) -> None:
 
 def _at(row: dict[str, float]) -> str:
     return f"(λ {row['strength']}, γ {row['inertia']}, t {row['step']})"
+
+
+def _split(args: argparse.Namespace, images: data.Images) -> tuple[torch.Tensor, torch.Tensor]:
+    """Training images and 2,000 of those held out, on the device."""
+    held = _held_out(args, images)
+    return images.train[:-held].to(args.device), images.train[-held:][:2000].to(args.device)
 
 
 def _held_out(args: argparse.Namespace, images: data.Images) -> int:
