@@ -134,6 +134,11 @@ class TestCouplings:
         for one, other in zip(*gradients, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
+    def test_gradcheck_of_the_low_rank_product(self):
+        factors, weights = torch.randn(2, 5, 3).double(), torch.randn(2, 3).double()
+        inputs = [tensor.requires_grad_() for tensor in (factors, weights, torch.randn(2, 5).double())]
+        assert torch.autograd.gradcheck(lambda u, w, m: LowRankCouplings(u, w).matvec(m), inputs)
+
     def test_norm_is_the_largest_eigenvalue(self):
         _, matrix = system(batch=6, spins=20)
         couplings = DenseCouplings(matrix)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -123,8 +124,8 @@ class LowRankCouplings(Couplings):
 
     def matvec(self, m: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
-        inner = self.weights * (m[:, None] @ self.factors).squeeze(1)
-        return (self.factors @ inner[..., None]).squeeze(-1) - self.diagonal * m
+        product: Tensor = _LowRankProduct.apply(self.factors, self.weights, self.diagonal.detach(), m)
+        return product
 
     def squared_matvec(self, x: Tensor) -> Tensor:
         """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
@@ -148,6 +149,35 @@ class LowRankCouplings(Couplings):
     def of(cls, tensors: Sequence[Tensor]) -> "LowRankCouplings":
         """From factors, weights and diagonal."""
         return cls(*tensors)
+
+
+class _LowRankProduct(torch.autograd.Function):
+    """y = U w (U' m) - d m, d_i = sum_r w_r U_ir^2; its gradient with respect to U takes one pass over U.
+
+    dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),  dw_r = c_r e_r - sum_i g_i m_i U_ir^2,  dm = U w e - d g,
+    with c = U' m and e = U' g. The diagonal d comes ready, and its own dependence on U and w is in these formulas.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, factors: Tensor, weights: Tensor, diagonal: Tensor, m: Tensor) -> Tensor:
+        inner = (m[:, None] @ factors).squeeze(1)
+        ctx.save_for_backward(factors, weights, diagonal, m, inner)
+        return (factors @ (weights * inner)[..., None]).squeeze(-1) - diagonal * m
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factors, weights, diagonal, m, inner = ctx.saved_tensors
+        (g,) = gradients
+        outer = (g[:, None] @ factors).squeeze(1)
+        to_factors = to_weights = to_m = None
+        if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
+            crossed = factors * (g * m)[..., None]
+            to_weights = inner * outer - (crossed * factors).sum(1)
+            left, right = torch.stack([g, m], -1), torch.stack([inner, outer], 1)
+            to_factors = torch.baddbmm(crossed, left, right, beta=-2).mul_(weights[:, None])
+        if ctx.needs_input_grad[3]:
+            to_m = (factors @ (weights * outer)[..., None]).squeeze(-1) - diagonal * g
+        return to_factors, to_weights, None, to_m
 
 
 def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Couplings:
