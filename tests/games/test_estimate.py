@@ -312,7 +312,7 @@ class TestLowRank:
 
 @pytest.mark.slow
 def test_coverage(monkeypatch):
-    """500 estimates for each method: the 95% interval holds the truth in 92 to 98% (the bench: 2,000, 93 to 97)."""
+    """480 estimates for each method: the 95% interval holds the truth in 92 to 98% (the bench: 2,000, 93 to 97)."""
     monkeypatch.setattr(coverage, "GAMES", 25)
     monkeypatch.setattr(coverage, "REPEATS", 20)
     monkeypatch.setattr(coverage, "STRENGTHS", (1.0,))

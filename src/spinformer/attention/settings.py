@@ -19,7 +19,8 @@ class Settings:
     weighting, proposal, estimator: as in `spinformer.games.estimate_values`.
     units: "paper", fields of L1 norm 1 and couplings as they are; or "share", both in units of a player's mean share:
     h_i = gain (n J_i - 1), and couplings at most a learned part of the critical strength.
-    couplings: "dense", "linear" (low rank), or "auto", by the number of tokens.
+    couplings: "dense", "linear" (low rank), or "auto", which takes the linear form above AUTO_LINEAR columns, padding
+    counted; name a form where an answer must not depend on how far its batch is padded.
     solver, correction, backward, damping, max_steps, tol: as in `spinformer.ising.mean_field`.
     pooling: "sum", z = sum alpha_i v_i, or "mean", the same over sum alpha_i.
     special_tokens: whether special tokens play; learn_temperature: whether gamma is a parameter.

@@ -29,22 +29,25 @@ def example(record: Record) -> str:
 
 
 def coverage(record: Record) -> str:
-    """Coverage by weighting, proposal and estimator: the range over indices, families and strengths."""
-    groups: dict[tuple[str, ...], list[Record]] = {}
+    """Coverage by weighting, proposal and estimator: the range over the four indices, by effective sample size."""
+    groups: dict[str, list[Record]] = {}
     for row in record["outcome"]["rows"]:
-        judged = "judged" if row["ess"] >= record["config"]["LEAST_ESS"] else "below 100"
-        groups.setdefault((row["weighting"], row["proposal"], row["estimator"], judged), []).append(row)
+        name = f"{row['weighting']}, {row['proposal']} proposal, {row['estimator']}"
+        groups.setdefault(name, []).append(row)
+
+    def cell(rows: list[Record], band: str) -> str:
+        found = [row[band]["coverage"] for row in rows if row[band]["estimates"]]
+        if not found:
+            return ""
+        count = sum(row[band]["estimates"] for row in rows)
+        return f"{min(found):.1%} to {max(found):.1%} ({count:,})"
+
     rows = [
-        [
-            f"{weighting}, {proposal} proposal, {estimator}",
-            judged,
-            len(group),
-            f"{min(row['ess'] for row in group):.0f} to {max(row['ess'] for row in group):.0f}",
-            f"{min(row['coverage'] for row in group):.1%} to {max(row['coverage'] for row in group):.1%}",
-        ]
-        for (weighting, proposal, estimator, judged), group in groups.items()
+        [name, *(cell(group, band) for band in ("judged", "trusted", "distrusted"))] for name, group in groups.items()
     ]
-    return markdown(["weighting, proposal, estimator", "effective sample size", "rows", "of 400", "coverage"], rows)
+    least, trusted = record["config"]["LEAST_ESS"], record["outcome"]["min_ess"]
+    header = ["weighting, proposal, estimator", f"ESS ≥ {least:g}", f"{trusted:g} to {least:g}", f"below {trusted:g}"]
+    return markdown(header, rows)
 
 
 def ess(record: Record) -> str:
