@@ -12,7 +12,7 @@ $(BIN)/python:
 # torch goes first and by exact version: that is the CPU build.
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e .
+	$(PIP) -e ".[plot]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

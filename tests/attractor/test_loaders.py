@@ -1,66 +1,68 @@
-"""Files of images that are not what they seem are refused by name."""
+"""Images from Parquet files and through `datasets`: the same pixels as from the embedded sample."""
 
-import struct
+import io
 
+import datasets
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 import torch
+from PIL import Image
 
 from spinformer.data import images as data
 
-PIXELS = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
+
+@pytest.fixture
+def pictures():
+    sample = data.load("sample")
+    return {"train": sample.train[:12], "test": sample.test[:5]}
 
 
-def idx(shape: tuple[int, ...], body: bytes, kind: bytes = b"\x08") -> bytes:
-    return b"\x00\x00" + kind + bytes([len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + body
+def png(image: torch.Tensor) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray((image[0] * 255).round().to(torch.uint8).numpy()).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
-def test_npz_errors(tmp_path):
-    path = tmp_path / "a.npz"
-    np.savez(path, pictures=PIXELS, labels=np.arange(2))
-    with pytest.raises(ValueError, match=r"a\.npz: expected arrays train and test .* got \['pictures', 'labels'\]"):
-        data.load(str(path))
-    np.savez(path, train=PIXELS.astype(np.float32), test=PIXELS)
-    with pytest.raises(ValueError, match=r"a\.npz:train: expected bytes or values in 0\.\.1, got 0 to 23"):
-        data.load(str(path))
-    np.savez(path, train=np.full((2, 3, 4), np.nan), test=PIXELS)
-    with pytest.raises(ValueError, match="got nan to nan"):
-        data.load(str(path))
-    np.savez(path, train=PIXELS[0], test=PIXELS)
-    with pytest.raises(ValueError, match=r"got an array \(3, 4\)"):
-        data.load(str(path))
-    np.savez(path, train=PIXELS[:0], test=PIXELS)
-    with pytest.raises(ValueError, match="expected images"):
-        data.load(str(path))
-    np.savez(path, train=PIXELS, test=PIXELS[:, :2])
-    with pytest.raises(ValueError, match=r"training images are \(1, 3, 4\) .* test images \(1, 2, 4\)"):
-        data.load(str(path))
-    np.savez(path, train=PIXELS / 255, test=PIXELS)
-    assert torch.allclose(data.load(str(path)).train, data.load(str(path)).test)
+def test_parquet(tmp_path, pictures):
+    for part, tensor in pictures.items():
+        cells = [{"bytes": png(image), "path": None} for image in tensor]
+        pyarrow.parquet.write_table(pyarrow.table({"image": cells}), tmp_path / f"{part}-00000-of-00001.parquet")
+    found = data.load(str(tmp_path))
+    torch.testing.assert_close(found.train, pictures["train"])
+    torch.testing.assert_close(found.test, pictures["test"])
+    assert set(found.digests) == {"train-00000-of-00001.parquet", "test-00000-of-00001.parquet"}
 
 
-def test_idx_errors(tmp_path):
-    train, test = tmp_path / "train-images-idx3-ubyte", tmp_path / "t10k-images-idx3-ubyte"
-    train.write_bytes(idx((2, 3, 4), PIXELS.tobytes()))
-    with pytest.raises(FileNotFoundError, match="both idx files are needed"):
-        data.load(str(tmp_path))
-    test.write_bytes(idx((2, 3, 4), PIXELS.tobytes(), kind=b"\x0d"))
-    with pytest.raises(ValueError, match=r"t10k-images-idx3-ubyte is not an idx file of bytes .* 00000d03"):
-        data.load(str(tmp_path))
-    test.write_bytes(b"\x00")
-    with pytest.raises(ValueError, match="is not an idx file of bytes"):
-        data.load(str(tmp_path))
-    test.write_bytes(idx((2, 3, 4), PIXELS.tobytes()[:-1]))
-    with pytest.raises(ValueError, match=r"says it holds \(2, 3, 4\) bytes, but 23 follow"):
-        data.load(str(tmp_path))
-    test.write_bytes(idx((2, 3, 4), PIXELS.tobytes()))
-    assert torch.equal(data.load(str(tmp_path)).test, torch.from_numpy(PIXELS)[:, None] / 255)
-    train.write_bytes(idx((2, 3, 4), b"")[:9])
-    with pytest.raises(ValueError, match="train-images-idx3-ubyte ends within its header of 16 bytes"):
+def test_parquet_without_a_test_part(tmp_path, pictures):
+    cells = [{"bytes": png(image), "path": None} for image in pictures["train"]]
+    pyarrow.parquet.write_table(pyarrow.table({"image": cells}), tmp_path / "train.parquet")
+    with pytest.raises(FileNotFoundError, match=r"no test\*.parquet"):
         data.load(str(tmp_path))
 
 
-def test_a_folder_without_images(tmp_path):
-    (tmp_path / "notes.txt").write_text("none here")
-    with pytest.raises(FileNotFoundError, match="neither idx nor Parquet files nor two pictures"):
+def test_through_datasets(pictures, monkeypatch):
+    """A data set as `datasets` gives it, without the network that the hub needs."""
+    parts = {
+        part: datasets.Dataset.from_dict(
+            {"image": [{"bytes": png(image), "path": None} for image in tensor]},
+            features=datasets.Features({"image": datasets.Image()}),
+        )
+        for part, tensor in pictures.items()
+    }
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.DatasetDict(parts))
+    found = data.load("hub:mnist")
+    torch.testing.assert_close(found.train, pictures["train"])
+    torch.testing.assert_close(found.test, pictures["test"])
+
+
+def test_folder_of_pictures(tmp_path, pictures):
+    for number, image in enumerate(pictures["train"]):
+        (tmp_path / f"{number}.png").write_bytes(png(image))
+    found = data.load(str(tmp_path))
+    assert found.shape == (1, 28, 28)
+    assert len(found.train) + len(found.test) == 12
+    (tmp_path / "odd.png").write_bytes(png(torch.from_numpy(np.zeros((1, 5, 5), np.float32))))
+    with pytest.raises(ValueError, match=r"odd.png has shape \(5, 5\)"):
         data.load(str(tmp_path))

@@ -127,20 +127,32 @@ class TestCouplings:
         x = torch.randn(2, 7).double()
         gradients = []
         for form in (LowRankCouplings, lambda u, w: DenseCouplings((u * w[:, None]) @ u.mT)):
-            leaves = [tensor.clone().requires_grad_() for tensor in low.tensors()]
+            leaves = [tensor.clone().requires_grad_() for tensor in low.tensors()[:2]]
             built = form(*leaves)
-            loss = built.matvec(x).sin().sum() + built.squared_matvec(x).cos().sum() + built.norm().sum()
+            loss = built.matvec(x).sin().sum() + built.squared_matvec(x).cos().sum() + built.norm(steps=7).sum()
             gradients.append(torch.autograd.grad(loss, leaves))
         for one, other in zip(*gradients, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+    def test_gradcheck_of_the_low_rank_product(self):
+        factors, weights = torch.randn(2, 5, 3).double(), torch.randn(2, 3).double()
+        inputs = [tensor.requires_grad_() for tensor in (factors, weights, torch.randn(2, 5).double())]
+        assert torch.autograd.gradcheck(lambda u, w, m: LowRankCouplings(u, w).matvec(m), inputs)
 
     def test_norm_is_the_largest_eigenvalue(self):
         _, matrix = system(batch=6, spins=20)
         couplings = DenseCouplings(matrix)
         exact = torch.linalg.eigvalsh(couplings.dense()).abs().amax(-1)
-        found = couplings.norm(steps=200)
-        torch.testing.assert_close(found, exact, rtol=1e-3, atol=0)
+        torch.testing.assert_close(couplings.norm(steps=20), exact, rtol=1e-6, atol=0)
         assert (couplings.norm() <= exact * (1 + 1e-9)).all()
+        assert (couplings.norm() >= 0.9 * exact).all()
+
+    def test_norm_of_nothing(self):
+        for size in (1, 2, 5):
+            matrix = torch.zeros(2, size, size, requires_grad=True)
+            found = DenseCouplings(matrix).norm()
+            assert float(found.detach().abs().max()) == 0
+            assert torch.isfinite(torch.autograd.grad(found.sum(), matrix)[0]).all()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from spinformer import __version__
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("spinformer.cli.demo", "the paper's worked example and a real sentence, through the layer"),
+    "demo": ("spinformer.cli.demo", "both systems at work in a minute: a worked example, a real sentence, digits"),
     "bench": ("spinformer.cli.bench", "measure what the documents quote; writes results/*.json"),
     "train attractor": (
         "spinformer.cli.train_attractor",

@@ -1,24 +1,38 @@
-"""The paper's worked example, and a real sentence pair through the layer."""
+"""Both systems at work: the NeuroGame paper's worked example and a real sentence pair; digits through the attractor.
+
+The attractor is trained on the spot on the embedded digits, without backpropagation, and a picture of its trajectory is
+written to the output folder (needs the extra `plot`).
+"""
 
 import argparse
+from pathlib import Path
 
 import torch
 
 from spinformer.assets import encoder_sample
 from spinformer.attention import NeuroGameAttention
 from spinformer.example import WORDS, worked_example
+from spinformer.experiments import attractor_demo
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("--pair", type=int, default=0, help="which of the embedded sentence pairs (default 0)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("runs/demo"), help="folder for the picture (default runs/demo)"
+    )
+    parser.add_argument("--epochs", type=int, default=4, help="of the attractor's training (default 4)")
     parser.add_argument("--seed", type=int, default=0, help="for the layer's untrained weights (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print both parts."""
+    """Print every part and say where the picture lies."""
     _example()
     _sentence(args.pair, args.seed)
+    print("\nThe attractor network, trained now:")
+    args.output.mkdir(parents=True, exist_ok=True)
+    picture = attractor_demo.demo(args.output, epochs=args.epochs)
+    print(f"\nThe picture of its trajectory lies in {picture}")
     return 0
 
 

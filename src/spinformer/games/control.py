@@ -104,5 +104,5 @@ class SquaredNormControl:
         return self.offset.diff(order), self.slope.diff(order), self.slope[:, order:]
 
     def _at(self, table: Tensor, size: Tensor) -> Tensor:
-        flat = table.to(self.game.dtype).gather(1, size.flatten(1).clamp(0, table.shape[1] - 1))
+        flat = table.to(self.game.dtype).gather(1, size.long().flatten(1).clamp(0, table.shape[1] - 1))
         return flat.view(size.shape)

@@ -16,7 +16,7 @@ ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
 class Singles(NamedTuple):
     """Around coalition C and player i, T = C - i; each (B, K, n)."""
 
-    size: Tensor  # |T|, integers
+    size: Tensor  # |T|
     square: Tensor  # |S_T|^2, the squared norm without i
     gain: Tensor  # |S_T + v_i|^2 - |S_T|^2
 
@@ -102,7 +102,7 @@ class NormGame(Game):
         inside, sums, products = self._sums(coalitions)
         square = sums.square().sum(-1, keepdim=True) - inside * (2 * products - self.squares[:, None])
         gain = 2 * (products - inside * self.squares[:, None]) + self.squares[:, None]
-        size = coalitions.sum(-1, keepdim=True) - coalitions.long()
+        size = inside.sum(-1, keepdim=True) - inside
         return Singles(size, torch.where(size > 0, square, 0.0).clamp_min(0), gain)
 
     def pairs(self, coalitions: Tensor, rows: slice) -> Pairs:
@@ -119,8 +119,7 @@ class NormGame(Game):
         whole = sums.square().sum(-1)[..., None, None]
         single = inside * (2 * products - own)
         square = whole - single[row] - single[column] + 2 * (inside[row] * inside[column]) * gram
-        count = coalitions.long()
-        size = count.sum(-1)[..., None, None] - count[row] - count[column]
+        size = inside.sum(-1)[..., None, None] - inside[row] - inside[column]
         square = torch.where(size > 0, square, 0.0).clamp_min(0)
         return Pairs(size, square, 2 * along_row + own[row], 2 * along_column + own[column], gram)
 

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,17 +46,30 @@ class Couplings(ABC):
     def of(cls, tensors: Sequence[Tensor]) -> "Couplings":
         """The inverse of `tensors`."""
 
-    def norm(self, steps: int = 12) -> Tensor:
-        """Largest |eigenvalue|, (B,), from below: `steps` power iterations of J^2, then |J x| of a unit vector.
+    def norm(self, steps: int = 8) -> Tensor:
+        """Largest |eigenvalue|, (B,), from below: |J x| for the unit vector x that `steps` Lanczos steps find.
 
-        The start is |J 1| + 1, which permutes with the spins. Gradients pass through the last product alone, which
-        is the gradient of the eigenvalue where the iteration has converged.
+        The start is |J 1|, which permutes with the spins. Gradients pass through the last product alone, which is the
+        gradient of the eigenvalue where x has converged.
         """
         with torch.no_grad():
-            ones = torch.ones(self.batch, self.spins, dtype=self.tensors()[0].dtype, device=self.tensors()[0].device)
-            x = self.matvec(ones).abs() + 1e-3 * ones
-            for _ in range(steps):
-                x = _unit(self.matvec(self.matvec(_unit(x))))
+            first = self.tensors()[0]
+            start = torch.ones(self.batch, self.spins, dtype=first.dtype, device=first.device)
+            basis = _unit(self.matvec(start).abs() + 1e-3 * start)[:, None]  # (B, k, n)
+            images = self.matvec(basis[:, 0])[:, None]
+            for _ in range(min(steps, self.spins) - 1):
+                fresh = images[:, -1:]
+                length = fresh.norm(dim=-1, keepdim=True)
+                for _ in range(2):  # once more against rounding
+                    fresh = fresh - (fresh @ basis.mT) @ basis
+                spent = fresh.norm(dim=-1, keepdim=True) <= 1e-4 * length  # nothing new but rounding
+                fresh = _unit(fresh).masked_fill(spent, 0.0)
+                basis = torch.cat([basis, fresh], 1)
+                images = torch.cat([images, self.matvec(fresh[:, 0])[:, None]], 1)
+            small = images @ basis.mT  # J within the basis
+            values, vectors = torch.linalg.eigh((small + small.mT) / 2)
+            best = values.abs().argmax(-1)[:, None, None].expand(-1, small.shape[-1], 1)
+            x = _unit((vectors.gather(2, best) * basis).sum(1))
         return self.matvec(x).norm(dim=-1)
 
 
@@ -101,15 +115,17 @@ class LowRankCouplings(Couplings):
     factors: U, (B, n, R); weights: w, (B, R). A product with a vector costs O(n R) and never forms the matrix.
     """
 
-    def __init__(self, factors: Tensor, weights: Tensor) -> None:
+    def __init__(self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None) -> None:
         self.factors, self.weights = factors, weights
         self.batch, self.spins = factors.shape[:2]
-        self.diagonal = (factors.square() @ weights[..., None]).squeeze(-1)  # (B, n)
+        if diagonal is None:  # of U diag(w) U', (B, n)
+            diagonal = (factors.square() @ weights[..., None]).squeeze(-1)
+        self.diagonal = diagonal
 
     def matvec(self, m: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
-        inner = self.weights * (m[:, None] @ self.factors).squeeze(1)
-        return (self.factors @ inner[..., None]).squeeze(-1) - self.diagonal * m
+        product: Tensor = _LowRankProduct.apply(self.factors, self.weights, self.diagonal.detach(), m)
+        return product
 
     def squared_matvec(self, x: Tensor) -> Tensor:
         """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
@@ -123,16 +139,45 @@ class LowRankCouplings(Couplings):
 
     def scaled(self, factor: Tensor) -> "LowRankCouplings":
         """factor J."""
-        return LowRankCouplings(self.factors, self.weights * factor[:, None])
+        return LowRankCouplings(self.factors, self.weights * factor[:, None], self.diagonal * factor[:, None])
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Factors and weights."""
-        return self.factors, self.weights
+        """Factors, weights and the diagonal that is left out."""
+        return self.factors, self.weights, self.diagonal
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> "LowRankCouplings":
-        """From factors and weights."""
-        return cls(tensors[0], tensors[1])
+        """From factors, weights and diagonal."""
+        return cls(*tensors)
+
+
+class _LowRankProduct(torch.autograd.Function):
+    """y = U w (U' m) - d m, d_i = sum_r w_r U_ir^2; its gradient with respect to U takes one pass over U.
+
+    dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),  dw_r = c_r e_r - sum_i g_i m_i U_ir^2,  dm = U w e - d g,
+    with c = U' m and e = U' g. The diagonal d comes ready, and its own dependence on U and w is in these formulas.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, factors: Tensor, weights: Tensor, diagonal: Tensor, m: Tensor) -> Tensor:
+        inner = (m[:, None] @ factors).squeeze(1)
+        ctx.save_for_backward(factors, weights, diagonal, m, inner)
+        return (factors @ (weights * inner)[..., None]).squeeze(-1) - diagonal * m
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factors, weights, diagonal, m, inner = ctx.saved_tensors
+        (g,) = gradients
+        outer = (g[:, None] @ factors).squeeze(1)
+        to_factors = to_weights = to_m = None
+        if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
+            crossed = factors * (g * m)[..., None]
+            to_weights = inner * outer - (crossed * factors).sum(1)
+            left, right = torch.stack([g, m], -1), torch.stack([inner, outer], 1)
+            to_factors = torch.baddbmm(crossed, left, right, beta=-2).mul_(weights[:, None])
+        if ctx.needs_input_grad[3]:
+            to_m = (factors @ (weights * outer)[..., None]).squeeze(-1) - diagonal * g
+        return to_factors, to_weights, None, to_m
 
 
 def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Couplings:
