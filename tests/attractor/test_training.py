@@ -82,6 +82,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_couplings_of_one(digits, tmp_path):
     script = tmp_path / "sharded.py"
     script.write_text(SCRIPT.format(here=str(Path(__file__).parent)))

@@ -2,6 +2,7 @@
 
 Stages (each can run on another machine than the next):
   compute   trains every model and writes results/attractor.json and OUTPUT/examples.safetensors
+  judge     judges the claims anew from what compute measured, in results/attractor.json
   draw      draws OUTPUT/*.png from those two files (needs the extra `plot`)
   speed     the training step against autograd, and the paper's whole training; results/attractor-speed-DEVICE.json
   use       the bare layer with its test-time knobs chosen on held-out images; results/attractor-use.json
@@ -13,6 +14,7 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,7 +22,7 @@ from spinformer import results
 from spinformer.data import images as data
 from spinformer.experiments import attractor, attractor_claims, attractor_sweep, attractor_use
 
-STAGES = ("compute", "draw", "speed", "use", "sweep")
+STAGES = ("compute", "judge", "draw", "speed", "use", "sweep")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             for path in figures.draw(results.read("attractor", args.results)["outcome"], args.output):
                 print(f"  -> {path}")
         else:
-            {"compute": _compute, "speed": _speed, "use": _use, "sweep": _sweep}[stage](args)
+            {"compute": _compute, "judge": _judge, "speed": _speed, "use": _use, "sweep": _sweep}[stage](args)
     return 0
 
 
@@ -82,8 +84,7 @@ def _compute(args: argparse.Namespace) -> None:
     )
     torch.set_float32_matmul_precision("high")
     outcome = attractor.compute(images, args.output, plan, state=args.state, device=args.device)
-    outcome["claims"] = {name: attractor_claims.judge(outcome, name) for name in attractor.BARE}
-    outcome["use"] = attractor_claims.use(outcome)
+    _verdicts(outcome)
     path = results.write(
         "attractor",
         outcome,
@@ -92,11 +93,30 @@ def _compute(args: argparse.Namespace) -> None:
         data=images.digests,
         directory=args.results,
     )
+    _print(outcome)
+    print(f"  -> {path}")
+
+
+def _judge(args: argparse.Namespace) -> None:
+    """Nothing but the verdicts changes: what was measured, where and when stays as `compute` wrote it."""
+    record = results.read("attractor", args.results)
+    _verdicts(record["outcome"])
+    path = args.results / "attractor.json"
+    path.write_text(json.dumps(record, indent=1) + "\n")
+    _print(record["outcome"])
+    print(f"  -> {path}")
+
+
+def _verdicts(outcome: dict[str, Any]) -> None:
+    outcome["claims"] = {name: attractor_claims.judge(outcome, name) for name in attractor.BARE}
+    outcome["use"] = attractor_claims.use(outcome)
+
+
+def _print(outcome: dict[str, Any]) -> None:
     for claim, verdict in outcome["claims"]["paper"].items():
         print(f"  {'true ' if verdict['true'] else 'false'}  {claim}")
     for name, row in outcome["use"].items():
         print(f"  {name}: {json.dumps(row)}")
-    print(f"  -> {path}")
 
 
 def _speed(args: argparse.Namespace) -> None:

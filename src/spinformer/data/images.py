@@ -36,6 +36,11 @@ class Images:
     test: Tensor
     digests: dict[str, str]
 
+    def __post_init__(self) -> None:
+        ours, theirs = tuple(self.train.shape[1:]), tuple(self.test.shape[1:])
+        if ours != theirs:
+            raise ValueError(f"{self.name}: training images are {ours} (channels, height, width), test images {theirs}")
+
     @property
     def shape(self) -> tuple[int, int, int]:
         """(channels, height, width)."""
@@ -74,6 +79,8 @@ def read_idx(path: Path) -> Bytes:
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     if len(raw) < 4 or raw[:3] != b"\x00\x00\x08":
         raise ValueError(f"{path.name} is not an idx file of bytes (its first bytes are {raw[:4].hex()})")
+    if len(raw) < 4 + 4 * raw[3]:
+        raise ValueError(f"{path.name} ends within its header of {4 + 4 * raw[3]} bytes")
     shape = struct.unpack(f">{raw[3]}I", raw[4 : 4 + 4 * raw[3]])
     body = np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3])
     if body.size != np.prod(shape):

@@ -15,6 +15,7 @@ COLOURS = {
     "recurrent": "tab:blue",
     "vit": "tab:green",
 }
+RIVALS = {"mean image": ":", "visible neighbours": "-.", "3 x 3 average": "-.", "corrupted": "--"}
 LABELS = {
     "paper": "bare layer, the paper's setting",
     "notebook": "bare layer, the notebook's normalisation",
@@ -52,7 +53,7 @@ def draw(outcome: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def _errors(plt: Any, outcome: dict[str, Any]) -> Any:
-    figure, axes = plt.subplots(2, 2, figsize=(11, 8), sharex=True)
+    figure, axes = plt.subplots(2, 2, figsize=(11, 8), sharex=True, layout="constrained")
     for row, task in zip(axes, TASKS, strict=True):
         for axis, patch in zip(row, (2, 4), strict=True):
             for name in ("paper", "notebook", "field"):
@@ -62,15 +63,18 @@ def _errors(plt: Any, outcome: dict[str, Any]) -> Any:
                 for name in ("recurrent", "vit"):
                     _curve(axis, outcome["backprop"][f"{name}-{task}"], name)
             rivals = outcome["trivial"][f"{task}-{patch}"]
-            for rival, style in zip(("mean image", "visible neighbours", "corrupted"), (":", "-.", "--"), strict=True):
+            for rival, style in RIVALS.items():
                 if rival in rivals:
-                    axis.axhline(rivals[rival], color="grey", linestyle=style, linewidth=1, label=rival)
+                    shade = "black" if rival == "3 x 3 average" else "grey"
+                    axis.axhline(rivals[rival], color=shade, linestyle=style, linewidth=1, label=rival)
             axis.set_title(f"{task}, {patch} x {patch} patches")
             axis.set_yscale("log")
+            axis.set_xticks(range(0, 21, 5))
             axis.set_ylabel("mean square error on test images")
-            axis.legend(fontsize=7)
     for axis in axes[1]:
         axis.set_xlabel("steps t")
+    entries = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
@@ -93,16 +97,18 @@ def _examples(plt: Any, folder: Path) -> Any:
     ]
     columns = ["image", "given", *(f"t = {t}" for t in SHOWN)]
     figure, axes = plt.subplots(len(rows), len(columns), figsize=(1.1 * len(columns), 1.1 * len(rows)))
+    for axis, title in zip(axes[0], columns, strict=True):
+        axis.set_title(title, fontsize=8)
     for axis_row, (model, task) in zip(axes, rows, strict=True):
         path_of = tensors[f"{model}.{task}.restored"]
         shown = [tensors["clean"][0], tensors[f"{model}.{task}.given"][0]]
         shown += [path_of[t - 1][0] for t in SHOWN if t <= len(path_of)]
         for axis in axis_row:
             axis.set_axis_off()
-        for axis, picture, title in zip(axis_row, shown, columns, strict=False):
+        for axis, picture in zip(axis_row, shown, strict=False):
             axis.imshow(picture.clamp(0, 1).permute(1, 2, 0).squeeze(-1).numpy(), cmap="gray", vmin=0, vmax=1)
-            if axis_row is axes[0]:
-                axis.set_title(title, fontsize=8)
+            if picture.isnan().any():
+                axis.text(0.5, 0.5, "overflow", transform=axis.transAxes, ha="center", va="center", fontsize=7)
         axis_row[0].text(
             -0.1,
             0.5,
@@ -121,8 +127,10 @@ def _variance(plt: Any, outcome: dict[str, Any]) -> Any:
     centres = [(a + b) / 2 for a, b in zip(found["bins"], found["bins"][1:], strict=False)]
     for name in ("paper-4", "field-4", "recurrent", "vit"):
         key = name.removesuffix("-4")
-        axis.plot(centres, found[name]["histogram"], color=COLOURS[key], label=LABELS[key])
-    axis.plot(centres, found["vit"]["true_histogram"], color="black", linestyle=":", label="images")
+        axis.plot(centres, found[name]["histogram"], color=COLOURS[key], drawstyle="steps-mid", label=LABELS[key])
+    axis.plot(
+        centres, found["vit"]["true_histogram"], color="black", linestyle=":", drawstyle="steps-mid", label="images"
+    )
     axis.set_yscale("log")
     axis.set_xlabel("variance of the predicted pixels within a hidden 4 x 4 patch")
     axis.set_ylabel("share of patches")

@@ -29,7 +29,7 @@ class Corrupted:
 
     def error(self, restored: Tensor) -> float:
         """Mean square error on the judged pixels."""
-        return float((restored - self.clean)[self.judged].square().mean())
+        return (restored - self.clean)[self.judged].square().mean().item()
 
 
 def corrupt(images: Tensor, task: str, cutter: PatchEmbedding, *, generator: torch.Generator) -> Corrupted:

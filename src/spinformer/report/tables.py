@@ -1,16 +1,9 @@
 """Markdown tables, each a function of one result's record."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-Record = dict[str, Any]
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; the first column is set left, the others right."""
-    rule = ["---"] + ["---:"] * (len(header) - 1)
-    lines = [header, rule, *([str(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+from spinformer.report import attractor
+from spinformer.report.markdown import Record, markdown
 
 
 def example(record: Record) -> str:
@@ -144,4 +137,11 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "crossover": ("crossover", crossover),
     "linear": ("linear", linear),
     "distance": ("linear", distance),
+    "attractor-claims": ("attractor", attractor.claims),
+    "attractor-errors": ("attractor", attractor.errors),
+    "attractor-use": ("attractor-use", attractor.use),
+    "attractor-knobs": ("attractor-use", attractor.knobs),
+    "attractor-trivial": ("attractor-use", attractor.trivial),
+    "attractor-sweep": ("attractor-sweep", attractor.sweep),
+    "attractor-speed-gpu": ("attractor-speed-gpu", attractor.speed),
 }
