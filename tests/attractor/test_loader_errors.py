@@ -1,5 +1,6 @@
 """Files of images that are not what they seem are refused by name."""
 
+import gzip
 import struct
 
 import numpy as np
@@ -64,3 +65,14 @@ def test_a_folder_without_images(tmp_path):
     (tmp_path / "notes.txt").write_text("none here")
     with pytest.raises(FileNotFoundError, match="neither idx nor Parquet files nor two pictures"):
         data.load(str(tmp_path))
+
+
+def test_damaged_archives(tmp_path):
+    whole = gzip.compress(b"\x00\x00\x08\x03" + bytes(12))
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(whole[:-9])
+    (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(whole)
+    with pytest.raises(ValueError, match="not a whole gzip file"):
+        data.load(str(tmp_path))
+    (tmp_path / "cut.npz").write_bytes(b"PK\x03\x04 and then nothing")
+    with pytest.raises(ValueError, match=r"cut\.npz is not a whole \.npz file"):
+        data.load(str(tmp_path / "cut.npz"))

@@ -10,6 +10,8 @@ import gzip
 import hashlib
 import io
 import struct
+import zipfile
+import zlib
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -76,7 +78,12 @@ def load(source: str) -> Images:
 
 def read_idx(path: Path) -> Bytes:
     """An idx file of bytes, gzipped or not."""
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    raw = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
     if len(raw) < 4 or raw[:3] != b"\x00\x00\x08":
         raise ValueError(f"{path.name} is not an idx file of bytes (its first bytes are {raw[:4].hex()})")
     if len(raw) < 4 + 4 * raw[3]:
@@ -118,6 +125,8 @@ def _idx(folder: Path) -> Images:
 
 
 def _npz(path: Path, name: str) -> Images:
+    if not zipfile.is_zipfile(path):
+        raise ValueError(f"{path.name} is not a whole .npz file")
     with np.load(path) as arrays:
         for train, test in (("train", "test"), ("x_train", "x_test")):
             if train in arrays and test in arrays:
