@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 
-def seconds(function: Callable[[], object], repeats: int = 5) -> float:
-    """Median wall time of `function` after one run to warm up; on CUDA, synchronised."""
+def seconds(function: Callable[[], object], repeats: int = 5, pick: Callable[[list[float]], float] = median) -> float:
+    """Median (or another pick) of wall times of `function` after one run to warm up; on CUDA, synchronised."""
     times = []
     for number in range(repeats + 1):
         _synchronize()
@@ -22,7 +22,7 @@ def seconds(function: Callable[[], object], repeats: int = 5) -> float:
         _synchronize()
         if number:
             times.append(time.perf_counter() - start)
-    return median(times)
+    return pick(times)
 
 
 def alone(call: str) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class SquaredNormControl:
 
         # E u(T) = E[one] (G - own) + E[two] (P - 2 across), and so on: scalars in float64, then one pass.
         own = self.game.squares
-        across = (self.game.values @ self.game.total[..., None]).squeeze(-1) - own  # v_i . sum of the others
+        across = self.game.alignment - own  # v_i . sum of the others
         constant = mean(step) + mean(bend, one) * self.own_sum + mean(bend, two) * self.pair_sum
         if out == 1:
             parts = (constant, mean(slope) - mean(bend, one), 2 * mean(slope, one) - 2 * mean(bend, two))

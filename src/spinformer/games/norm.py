@@ -1,6 +1,7 @@
 """The semantic game of the paper: a coalition is worth the length of its members' sum."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -69,6 +70,11 @@ class NormGame(Game):
         self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
         self.total = self.values.sum(1)  # (B, d)
 
+    @cached_property
+    def alignment(self) -> Tensor:
+        """v_i . sum of all, (B, n)."""
+        return (self.values @ self.total[..., None]).squeeze(-1)
+
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f(scale |S_C|) by one matrix product."""
         sums = coalitions.to(self.dtype) @ self.values
@@ -76,7 +82,7 @@ class NormGame(Game):
 
     def order(self) -> Tensor:
         """Players by their product with the sum of all, padding last."""
-        key = (self.values @ self.total[..., None]).squeeze(-1).detach()
+        key = self.alignment.detach()
         if self.mask is not None:
             key = key.masked_fill(~self.mask, torch.inf)
         return key.argsort(-1).argsort(-1)

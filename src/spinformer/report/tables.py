@@ -144,4 +144,5 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "attractor-trivial": ("attractor-use", attractor.trivial),
     "attractor-sweep": ("attractor-sweep", attractor.sweep),
     "attractor-speed-gpu": ("attractor-speed-gpu", attractor.speed),
+    "attractor-speed-cpu": ("attractor-speed-cpu", attractor.speed),
 }
