@@ -312,10 +312,11 @@ class TestLowRank:
 
 @pytest.mark.slow
 def test_coverage(monkeypatch):
-    """480 estimates for each method: the 95% interval holds the truth in 92 to 98% (the bench: 2,000, 93 to 97)."""
-    monkeypatch.setattr(coverage, "GAMES", 25)
+    """200 estimates for each method: the 95% interval holds the truth in 91 to 98.5% (the bench: 2,000, 93 to 97)."""
+    monkeypatch.setattr(coverage, "GAMES", 5)
     monkeypatch.setattr(coverage, "REPEATS", 20)
     monkeypatch.setattr(coverage, "STRENGTHS", (1.0,))
     outcome = coverage.run(seed=7)
-    assert outcome["lowest"] > 0.92
-    assert outcome["highest"] < 0.98
+    assert outcome["estimates"] == 200
+    assert outcome["lowest"] > 0.91
+    assert outcome["highest"] < 0.985

@@ -6,7 +6,6 @@ couplings, 2 x 2 patches of 28 x 28 images (N = 196, d = 8), batch 32.
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from spinformer.attractor import FullCouplings, plain, unit
+from spinformer.bench.timing import peak_memory
 from spinformer.data.images import Images
 from spinformer.models.vision import AttractorNetwork
 from spinformer.training.attractor import train
@@ -151,7 +151,7 @@ def _one(name: str, device: str, steps: int) -> None:
         loss = step(x[(warm + k) % len(x)])
     _wait(device)
     ms = (time.perf_counter() - start) / steps * 1e3
-    peak = torch.cuda.max_memory_allocated() if device.startswith("cuda") else _peak()
+    peak = torch.cuda.max_memory_allocated() if device.startswith("cuda") else peak_memory()
     print(json.dumps({"ms": ms, "peak_mib": (peak - before) / 2**20, "loss": loss.item()}))
 
 
@@ -163,7 +163,3 @@ def _wait(device: str) -> None:
 def _resident() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
