@@ -1,0 +1,77 @@
+"""Labelled texts and pairs of texts in memory: what models are trained on, scored on and explained on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+# Natural language inference: the class names, in the order that SNLI and MNLI number them.
+NLI_LABELS = ("entailment", "neutral", "contradiction")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """N texts, or N pairs of texts, with or without a class.
+
+    first: the texts, or the premises; second: the hypotheses, None for single texts; labels: positions in `names`, None
+    where there are none; names: the class names; dropped: rows left out for want of a gold label; source: where they
+    came from, for messages and results; digests: sha256 of each file read, by its name.
+    """
+
+    first: Sequence[str]
+    second: Sequence[str] | None = None
+    labels: Sequence[int] | None = None
+    names: tuple[str, ...] = ()
+    dropped: int = 0
+    source: str = "memory"
+    digests: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, column in (("second", self.second), ("labels", self.labels)):
+            if column is not None and len(column) != len(self.first):
+                raise ValueError(f"{name} must have as many rows as first, {len(self.first)}; got {len(column)}")
+        if (
+            self.labels is not None
+            and len(self.labels)
+            and not 0 <= min(self.labels) <= max(self.labels) < len(self.names)
+        ):
+            raise ValueError(f"labels must be positions in the {len(self.names)} names {self.names}")
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def paired(self) -> bool:
+        """Whether these are pairs."""
+        return self.second is not None
+
+    def select(self, rows: Sequence[int]) -> "Texts":
+        """These rows, in this order."""
+
+        def pick(column: Sequence[str] | None) -> list[str] | None:
+            return None if column is None else [column[row] for row in rows]
+
+        labels = None if self.labels is None else [self.labels[row] for row in rows]
+        return replace(self, first=pick(self.first), second=pick(self.second), labels=labels)
+
+
+def join(parts: Sequence[Texts]) -> Texts:
+    """One after the other; all must be of one kind and have the same class names."""
+    if not parts:
+        raise ValueError("nothing to join: expected at least one set of texts")
+    head = parts[0]
+    for part in parts[1:]:
+        if part.paired != head.paired:
+            raise ValueError(f"{head.source} and {part.source} cannot be joined: one has pairs, the other single texts")
+        if part.names != head.names or (part.labels is None) != (head.labels is None):
+            raise ValueError(f"{head.source} has the classes {head.names}, {part.source} has {part.names}")
+    if len(parts) == 1:
+        return head
+    return Texts(
+        first=list(chain.from_iterable(part.first for part in parts)),
+        second=list(chain.from_iterable(part.second or () for part in parts)) if head.paired else None,
+        labels=list(chain.from_iterable(part.labels or () for part in parts)) if head.labels is not None else None,
+        names=head.names,
+        dropped=sum(part.dropped for part in parts),
+        source=" + ".join(part.source for part in parts),
+        digests=tuple(chain.from_iterable(part.digests for part in parts)),
+    )
