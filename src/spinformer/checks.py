@@ -17,7 +17,7 @@ def positive(name: str, value: float | Tensor) -> None:
     if torch.compiler.is_compiling():
         return
     tensor = torch.as_tensor(value)
-    if not bool((torch.isfinite(tensor) & (tensor > 0)).all()):
+    if not tensor.is_meta and not bool((torch.isfinite(tensor) & (tensor > 0)).all()):
         raise ValueError(f"{name} must be finite and positive; got {value}")
 
 

@@ -134,8 +134,8 @@ class NeuroGameAttention(nn.Module):
         game = NormGame(flat, mask, options.activation, scale.clamp_min(1e-30) if isinstance(scale, Tensor) else scale)
 
         budget = self.samples if self.training else self.eval_samples
-        shared = not self.training
-        fixed = shared and generator is None
+        shared = not self.training or options.draws == "shared"
+        fixed = not self.training and generator is None
         seed = torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator)
         kind: dict[str, Any] = {
             "weighting": options.weighting,

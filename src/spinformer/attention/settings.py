@@ -23,6 +23,8 @@ class Settings:
     counted; name a form where an answer must not depend on how far its batch is padded.
     solver, correction, backward, damping, max_steps, tol: as in `spinformer.ising.mean_field`.
     pooling: "sum", z = sum alpha_i v_i, or "mean", the same over sum alpha_i.
+    draws: in training, "own" coalitions for each row of a batch, or "shared" ones, so that a row's answer does not depend
+    on its place in the batch, nor on the process that holds it; evaluation always shares them.
     special_tokens: whether special tokens play; learn_temperature: whether gamma is a parameter.
     """
 
@@ -40,6 +42,7 @@ class Settings:
     max_steps: int = 25
     tol: float = 1e-4
     pooling: Literal["sum", "mean"] = "mean"
+    draws: Literal["own", "shared"] = "own"
     special_tokens: bool = True
     learn_temperature: bool = True
 

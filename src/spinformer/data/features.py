@@ -1,0 +1,123 @@
+"""Texts as token numbers: tokenised once, batched with padding, in an order that keeps lengths together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import Dataset, Sampler
+
+from spinformer.data.texts import Texts
+from spinformer.progress import progress
+
+CHUNK = 4096
+# Batches within whose rows lengths are sorted; larger saves padding, smaller is closer to a plain shuffle.
+GROUP = 32
+
+
+class Features(Dataset[dict[str, Tensor]]):
+    """Row i: input_ids, whatever else the tokenizer gives (token_type_ids ...), and labels where there are any.
+
+    truncated: how many rows were longer than `max_length` tokens; of those, the longer text was cut, token by token.
+    """
+
+    def __init__(self, texts: Texts, tokenizer: Any, max_length: int) -> None:
+        if not len(texts):
+            raise ValueError(f"{texts.source}: no rows to work on")
+        self.labels = None if texts.labels is None else torch.tensor(list(texts.labels))
+        parts: dict[str, list[Tensor]] = {}
+        lengths: list[int] = []
+        self.truncated = 0
+        for start in progress(range(0, len(texts), CHUNK), "tokenising"):
+            rows = slice(start, start + CHUNK)
+            second = None if texts.second is None else list(texts.second[rows])
+            encoded = tokenizer(
+                list(texts.first[rows]),
+                second,
+                truncation=True,
+                max_length=max_length,
+                return_attention_mask=False,
+                return_overflowing_tokens=False,
+            )
+            self.truncated += _cut(encoded, max_length)
+            lengths += [len(ids) for ids in encoded["input_ids"]]
+            for name, column in encoded.items():
+                flat = torch.tensor([number for row in column for number in row], dtype=torch.int32)
+                parts.setdefault(name, []).append(flat)
+        self.lengths = torch.tensor(lengths)
+        self.ends = self.lengths.cumsum(0)
+        self.columns = {name: torch.cat(column) for name, column in parts.items()}
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, row: int) -> dict[str, Tensor]:
+        end = int(self.ends[row])
+        start = end - int(self.lengths[row])
+        item = {name: column[start:end] for name, column in self.columns.items()}
+        return item if self.labels is None else {**item, "labels": self.labels[row]}
+
+
+def _cut(encoded: Any, max_length: int) -> int:
+    """Rows that truncation shortened."""
+    rows = getattr(encoded, "encodings", None)
+    if rows is None:
+        return sum(len(ids) >= max_length for ids in encoded["input_ids"])
+    return sum(bool(row.overflowing) for row in rows)
+
+
+class Collate:
+    """Rows of `Features` to one batch, padded to the longest."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        if tokenizer.pad_token_id is None:
+            raise ValueError("the tokenizer has no padding token, which batches need; set tokenizer.pad_token")
+        self.padding: Mapping[str, int] = {
+            "input_ids": tokenizer.pad_token_id,
+            "token_type_ids": tokenizer.pad_token_type_id,
+        }
+        self.side = tokenizer.padding_side
+
+    def __call__(self, rows: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        batch = {
+            name: pad_sequence(
+                [row[name].long() for row in rows],
+                batch_first=True,
+                padding_value=self.padding.get(name, 0),
+                padding_side=self.side,
+            )
+            for name in rows[0]
+            if name != "labels"
+        }
+        ones = [torch.ones(len(row["input_ids"]), dtype=torch.long) for row in rows]
+        batch["attention_mask"] = pad_sequence(ones, batch_first=True, padding_side=self.side)
+        if "labels" in rows[0]:
+            batch["labels"] = torch.stack([row["labels"] for row in rows])
+        return batch
+
+
+class LengthSampler(Sampler[int]):
+    """A shuffle in which the rows of a batch have similar lengths; it depends on `seed` and the epoch alone."""
+
+    def __init__(self, lengths: Tensor, batch: int, seed: int) -> None:
+        self.lengths, self.batch, self.seed, self.epoch = lengths, batch, seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which shuffle the next pass takes."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __iter__(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(1_000_003 * self.seed + self.epoch)
+        order = torch.randperm(len(self.lengths), generator=generator)
+        groups = [part[self.lengths[part].argsort(stable=True)] for part in order.split(GROUP * self.batch)]
+        batches = [batch for group in groups for batch in group.split(self.batch)]
+        short = [batch for batch in batches if len(batch) < self.batch]
+        whole = [batch for batch in batches if len(batch) == self.batch]
+        for place in torch.randperm(len(whole), generator=generator).tolist():
+            yield from whole[place].tolist()
+        for batch in short:
+            yield from batch.tolist()

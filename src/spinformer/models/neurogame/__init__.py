@@ -1,0 +1,10 @@
+"""The NeuroGame classifier and the baseline heads on the same encoder."""
+
+from spinformer.models.neurogame.configuration import HEADS, NeuroGameConfig
+from spinformer.models.neurogame.modeling import (
+    NeuroGameClassifierOutput,
+    NeuroGameForSequenceClassification,
+    NeuroGameModel,
+)
+
+__all__ = ["HEADS", "NeuroGameClassifierOutput", "NeuroGameConfig", "NeuroGameForSequenceClassification", "NeuroGameModel"]

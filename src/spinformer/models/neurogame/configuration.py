@@ -1,0 +1,65 @@
+"""What a NeuroGame classifier is made of: an encoder, a head on it, and the options of its game."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import AutoConfig, PreTrainedConfig
+
+from spinformer import checks
+
+HEADS = ("neurogame", "cls", "mean", "attention", "released")
+
+
+class NeuroGameConfig(PreTrainedConfig):
+    """encoder: configuration of any encoder that AutoModel knows; head: what makes one vector of its tokens (`HEADS`;
+    all but the first are baselines). game: options of `spinformer.attention.NeuroGameAttention` (heads, head_dim,
+    temperature, samples, eval_samples, preset and its settings). residual: whether the first token's vector is added
+    to the game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps; special_ids: tokens
+    that the tokenizer adds, which stay out of the game where its `special_tokens` is false.
+    """
+
+    model_type = "neurogame"
+
+    def __init__(
+        self,
+        encoder: dict[str, Any] | PreTrainedConfig | None = None,
+        head: str = "neurogame",
+        game: dict[str, Any] | None = None,
+        residual: bool = True,
+        classifier_layers: int = 1,
+        dropout: float = 0.1,
+        special_ids: Sequence[int] = (),
+        **kwargs: Any,
+    ) -> None:
+        checks.choice("head", head, HEADS)
+        checks.at_least("classifier_layers", classifier_layers, 0)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1); got {dropout}")
+        self.encoder = _encoder_config(encoder)
+        self.head = head
+        self.game = dict(game or {})
+        self.residual = residual
+        self.classifier_layers = classifier_layers
+        self.dropout = dropout
+        self.special_ids = list(special_ids)
+        super().__init__(**kwargs)
+
+    @property
+    def hidden_size(self) -> int:
+        """d, the width of the encoder."""
+        return int(self.encoder.hidden_size)
+
+
+def _encoder_config(encoder: dict[str, Any] | PreTrainedConfig | None) -> PreTrainedConfig:
+    if encoder is None:  # Hugging Face builds every configuration once without arguments
+        return AutoConfig.for_model("bert")
+    if isinstance(encoder, dict):
+        options = dict(encoder)
+        if "model_type" not in options:
+            raise ValueError("encoder must name its model_type, as the configurations of transformers do")
+        encoder = AutoConfig.for_model(options.pop("model_type"), **options)
+    if getattr(encoder, "is_encoder_decoder", False):
+        raise ValueError(f"encoder must be an encoder alone; {encoder.model_type!r} is an encoder with a decoder")
+    if not hasattr(encoder, "hidden_size"):
+        raise ValueError(f"encoder must have a hidden_size; {encoder.model_type!r} has none")
+    return encoder

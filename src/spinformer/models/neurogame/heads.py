@@ -1,0 +1,93 @@
+"""From token vectors to one vector a text (poolings), and from that to logits (classifiers)."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spinformer.attention import NeuroGameAttention
+from spinformer.attention.output import NeuroGameOutput
+
+# What a pooling gives: one vector a text (B, d), and the game where one was played.
+Pooled = tuple[Tensor, NeuroGameOutput | None]
+
+
+class FirstToken(nn.Module):
+    """z = x_1, the vector of the first token, which BERT calls [CLS]."""
+
+    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens."""
+        return hidden[:, 0], None
+
+
+class Mean(nn.Module):
+    """z = sum_i x_i / n over the real tokens."""
+
+    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens."""
+        weights = mask.to(hidden.dtype) / mask.sum(-1, keepdim=True).to(hidden.dtype)
+        return (weights[:, None] @ hidden).squeeze(1), None
+
+
+class SoftmaxAttention(nn.Module):
+    """z = sum_i a_i x_i,   a = softmax(w . tanh(W x_i + b)) over the real tokens."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(dim, dim)
+        self.score = nn.Linear(dim, 1, bias=False)
+
+    def weights(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """a, (B, n)."""
+        scores = self.score(torch.tanh(self.hidden(hidden))).squeeze(-1).float()
+        return scores.masked_fill(~mask, -torch.inf).softmax(-1)
+
+    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens."""
+        weights = self.weights(hidden, mask).to(hidden.dtype)
+        return (weights[:, None] @ hidden).squeeze(1), None
+
+
+class NeuroGamePooling(nn.Module):
+    """z = sum_i alpha_i v_i, with alpha from the tokens' game (`NeuroGameAttention`), plus x_1 where `residual`."""
+
+    def __init__(self, dim: int, residual: bool, **game: Any) -> None:
+        super().__init__()
+        self.attention = NeuroGameAttention(dim, **game)
+        self.residual = residual
+
+    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens."""
+        game = self.attention(hidden, mask, special=special)
+        pooled = game.pooled + hidden[:, 0] if self.residual else game.pooled
+        return pooled, game
+
+
+def pooling(head: str, dim: int, *, residual: bool, game: dict[str, Any]) -> nn.Module:
+    """The pooling of this head."""
+    if head == "neurogame":
+        return NeuroGamePooling(dim, residual, **game)
+    if head == "attention":
+        return SoftmaxAttention(dim)
+    return Mean() if head == "mean" else FirstToken()
+
+
+def classifier(head: str, dim: int, labels: int, *, layers: int, dropout: float) -> nn.Module:
+    """h = GELU(W h + b), `layers` times, then logits o = W h + b (Eqs. 28-29); the released head has its own."""
+    if head == "released":
+        return released(dim, labels, dropout)
+    steps: list[nn.Module] = []
+    for _ in range(layers):
+        steps += [nn.Dropout(dropout), nn.Linear(dim, dim), nn.GELU()]
+    return nn.Sequential(*steps, nn.Dropout(dropout), nn.Linear(dim, labels))
+
+
+def released(dim: int, labels: int, dropout: float) -> nn.Module:
+    """The head that the authors' published scripts run in place of the game: d -> 128, tanh, then 256 and 128, each
+    with layer norm, GELU and dropout, then the logits.
+    """
+
+    def block(wide: int, narrow: int) -> list[nn.Module]:
+        return [nn.Linear(wide, narrow), nn.LayerNorm(narrow), nn.GELU(), nn.Dropout(dropout)]
+
+    return nn.Sequential(nn.Linear(dim, 128), nn.Tanh(), *block(128, 256), *block(256, 128), nn.Linear(128, labels))

@@ -1,0 +1,212 @@
+"""The NeuroGame Transformer as Hugging Face models: any encoder, the game on its last layer, a classifier."""
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+
+from spinformer.attention.output import NeuroGameOutput
+from spinformer.models import checkpoints
+from spinformer.models.neurogame.configuration import NeuroGameConfig
+from spinformer.models.neurogame.heads import NeuroGamePooling, classifier, pooling
+
+
+@dataclass
+class NeuroGameModelOutput(BaseModelOutputWithPooling):
+    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d); game: all of the game, where one was played."""
+
+    game: NeuroGameOutput | None = None
+
+
+@dataclass
+class NeuroGameClassifierOutput(SequenceClassifierOutput):
+    """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics."""
+
+    game: NeuroGameOutput | None = None
+
+
+class NeuroGamePreTrainedModel(PreTrainedModel):
+    """Loading that refuses what does not fit, instead of filling it with random numbers."""
+
+    config_class = NeuroGameConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_attention_backend = True
+    _no_split_modules = ("NeuroGamePooling",)
+
+    @classmethod
+    def from_pretrained(cls, path: Any, *args: Any, **kwargs: Any) -> Any:
+        """As in Hugging Face; a damaged file, another architecture or missing weights are a clear ValueError."""
+        return checkpoints.load(super().from_pretrained, cls.config_class, path, *args, **kwargs)
+
+
+class NeuroGameModel(NeuroGamePreTrainedModel):
+    """Encoder and pooling: a text's vector z (Eqs. 26-27)."""
+
+    base_model_prefix = ""
+
+    def __init__(self, config: NeuroGameConfig) -> None:
+        super().__init__(config)
+        self.encoder = AutoModel.from_config(config.encoder, **_no_pooler(config.encoder))
+        self.pooling = pooling(config.head, config.hidden_size, residual=config.residual, game=config.game)
+        self.post_init()
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """The encoder's."""
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: torch.nn.Module) -> None:
+        """The encoder's."""
+        self.encoder.set_input_embeddings(value)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        special_tokens_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **inputs: Any,
+    ) -> NeuroGameModelOutput:
+        """input_ids or inputs_embeds as the encoder takes them; `inputs`: what else it takes (token_type_ids ...)."""
+        given = input_ids if input_ids is not None else inputs_embeds
+        if given is None:
+            raise ValueError("expected input_ids or inputs_embeds; got neither")
+        if attention_mask is None:
+            attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
+        inputs.pop("return_dict", None)
+        hidden = self.encoder(
+            input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
+        ).last_hidden_state
+        if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
+            special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
+        pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
+        return NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, game=game)
+
+
+class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
+    """P(class | text) = softmax(o),   o = FFN(z)                          (Eqs. 28-30)"""
+
+    def __init__(self, config: NeuroGameConfig) -> None:
+        super().__init__(config)
+        self.num_labels = config.num_labels
+        self.model = NeuroGameModel(config)
+        self.classifier = classifier(
+            config.head,
+            config.hidden_size,
+            config.num_labels,
+            layers=config.classifier_layers,
+            dropout=config.dropout,
+        )
+        self.post_init()
+
+    @property
+    def plays(self) -> bool:
+        """Whether the head is a game (`output_game` gives it) or a baseline."""
+        return isinstance(self.model.pooling, NeuroGamePooling)
+
+    @classmethod
+    def from_encoder(
+        cls,
+        path: str,
+        num_labels: int = 3,
+        *,
+        labels: tuple[str, ...] | None = None,
+        head: str = "neurogame",
+        residual: bool = True,
+        classifier_layers: int = 1,
+        dropout: float = 0.1,
+        encoder_dropout: float | None = None,
+        special_ids: tuple[int, ...] = (),
+        **game: Any,
+    ) -> "NeuroGameForSequenceClassification":
+        """A pretrained encoder (folder or hub id) under a fresh head; `game`: options of the NeuroGame layer.
+
+        labels: the class names, in order; encoder_dropout: replaces every dropout probability of the encoder.
+        """
+        encoder_config = AutoConfig.from_pretrained(path)
+        if encoder_dropout is not None:
+            _set_dropout(encoder_config, encoder_dropout)
+        names = labels or tuple(f"LABEL_{place}" for place in range(num_labels))
+        config = NeuroGameConfig(
+            encoder=encoder_config,
+            head=head,
+            game=game,
+            residual=residual,
+            classifier_layers=classifier_layers,
+            dropout=dropout,
+            special_ids=special_ids,
+            id2label=dict(enumerate(names)),
+            label2id={name: place for place, name in enumerate(names)},
+        )
+        model = cls(config)
+        model.model.encoder = AutoModel.from_pretrained(
+            path, config=encoder_config, dtype=torch.float32, **_no_pooler(encoder_config)
+        )
+        encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
+        return model
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        special_tokens_mask: Tensor | None = None,
+        output_game: bool = False,
+        mix: tuple[Tensor, Tensor] | None = None,
+        **inputs: Any,
+    ) -> NeuroGameClassifierOutput:
+        """labels: (B,) class positions, for the loss; output_game: whether the output carries the game.
+
+        mix = (order, weight): mixup, the classifier sees weight z + (1 - weight) z[order] (Zhang et al., 2018, on z).
+        """
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
+        base = self.model(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            special_tokens_mask=special_tokens_mask,
+            inputs_embeds=inputs_embeds,
+            **inputs,
+        )
+        vector = base.pooler_output
+        if mix is not None:
+            order, weight = mix
+            vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
+        logits = self.classifier(vector)
+        loss = None if labels is None else functional.cross_entropy(logits.float(), labels)
+        return NeuroGameClassifierOutput(loss=loss, logits=logits, game=base.game if output_game else None)
+
+
+def _no_pooler(config: PreTrainedConfig) -> dict[str, bool]:
+    """Encoders that come with a pooler of their own are built without it: nothing here would use or train it."""
+    kind = AutoModel._model_mapping[type(config)]
+    kind = kind[0] if isinstance(kind, tuple) else kind
+    takes = "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+    return {"add_pooling_layer": False} if takes else {}
+
+
+def _set_dropout(config: PreTrainedConfig, dropout: float) -> None:
+    for name, value in vars(config).items():
+        if "dropout" in name and isinstance(value, float):
+            setattr(config, name, dropout)
+
+
+AutoConfig.register("neurogame", NeuroGameConfig)
+AutoModel.register(NeuroGameConfig, NeuroGameModel)
+AutoModelForSequenceClassification.register(NeuroGameConfig, NeuroGameForSequenceClassification)

@@ -1,0 +1,68 @@
+"""The model card that stands beside every trained model."""
+
+from pathlib import Path
+from typing import Any
+
+TEMPLATE = """---
+library_name: transformers
+pipeline_tag: text-classification
+tags: [spinformer, neurogame, natural-language-inference]
+---
+
+# {title}
+
+A text classifier trained with [spinformer](https://pypi.org/project/spinformer): head `{head}` on the encoder
+`{encoder}`, {parameters:,} parameters.
+
+```python
+import spinformer.models.neurogame  # registers the architecture
+from transformers import pipeline
+
+classify = pipeline("text-classification", "path/to/this/folder")
+classify({{"text": "A man sleeps.", "text_pair": "Nobody is awake."}})
+```
+
+## Training
+
+{pairs:,} rows (`{train}`; {dropped:,} without a gold label left out, {truncated:,} cut to {max_length} tokens),
+{epochs} epochs, {minutes:.1f} minutes on {device}, {processes} process(es), seed {seed}.
+The recipe, the sha256 of the data and the whole history stand in `training.json`.
+
+## Scores after each epoch, on `{dev}`
+
+{scores}
+
+## Limits
+
+Trained on English sentence pairs; figures beyond the data above say nothing of other languages and domains. Importance
+that the head gives to words is what its game computes, and is not a causal claim unless the recipe's objective says so.
+"""
+
+
+def write_card(folder: Path, record: dict[str, Any]) -> Path:
+    """README.md from the record of a training run (`spinformer.training.classifier.train`)."""
+    recipe = record["recipe"]
+    evaluations = [entry for entry in record["history"] if "eval_accuracy" in entry]
+    rows = [f"| {round(e['epoch'])} | {e['eval_accuracy']:.4f} | {e['eval_loss']:.4f} |" for e in evaluations]
+    path = folder / "README.md"
+    path.write_text(
+        TEMPLATE.format(
+            title=folder.name,
+            head=recipe["head"],
+            encoder=Path(recipe["encoder"] if recipe["head"] not in ("dam", "esim") else recipe["vectors"]).name,
+            parameters=record["parameters"],
+            pairs=record["pairs"],
+            train=" + ".join(Path(part).name for part in recipe["train"].split("+")),
+            dev=Path(recipe["dev"]).name,
+            dropped=record["dropped"],
+            truncated=record["truncated"],
+            max_length=recipe["max_length"],
+            epochs=recipe["epochs"],
+            minutes=record["seconds"] / 60,
+            device=record["device"],
+            processes=record["processes"],
+            seed=recipe["seed"],
+            scores="\n".join(["| epoch | accuracy | cross-entropy |", "|---|---|---|", *rows]),
+        )
+    )
+    return path

@@ -1,0 +1,167 @@
+"""Train a classifier by a recipe: data, model, Trainer, checkpoints, and a folder that others can load."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_seed
+from transformers.utils import is_tensorboard_available
+
+from spinformer.data.features import Features
+from spinformer.data.named import load_texts
+from spinformer.data.texts import Texts
+from spinformer.models.encoders import encoder_path
+from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.training.card import write_card
+from spinformer.training.recipe import WORD_HEADS, Recipe
+from spinformer.training.trainer import COMPLETE, ClassifierTrainer
+
+RECORD = "training.json"
+
+
+def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = False) -> dict[str, Any]:
+    """Train by `recipe` and leave in `output`: the model, its tokenizer, README.md, training.json, TensorBoard logs.
+
+    resume: go on from the newest whole checkpoint in `output`, to the same weights as if never stopped; without it, a
+    folder that already holds a run is refused. Returns what training.json holds.
+    """
+    checkpoint = _checkpoint(recipe, output, resume)
+    train_texts, dev_texts = _texts(recipe)
+    set_seed(recipe.seed)
+    model, tokenizer = build(recipe, train_texts.names)
+    train_data = Features(train_texts, tokenizer, recipe.max_length)
+    dev_data = Features(dev_texts, tokenizer, recipe.max_length)
+    args = _arguments(recipe, output, quiet)
+    if len(train_data) < recipe.batch_size:
+        raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
+    set_seed(recipe.seed)
+    trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
+    if checkpoint is not None and trainer.average is not None:
+        trainer.average.load(checkpoint)
+    start = time.perf_counter()
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    seconds = time.perf_counter() - start
+    if trainer.average is not None:
+        trainer.average.keep()
+    record = {
+        "recipe": recipe.to_dict(),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "pairs": len(train_data),
+        "dropped": train_texts.dropped,
+        "truncated": train_data.truncated,
+        "data": dict(train_texts.digests + dev_texts.digests),
+        "seconds": seconds,
+        "processes": args.world_size,
+        "device": torch.cuda.get_device_name() if args.device.type == "cuda" else args.device.type,
+        "resumed": checkpoint is not None,
+        "history": trainer.state.log_history,
+    }
+    if trainer.is_world_process_zero():
+        model.config.dtype = "float32"
+        model.save_pretrained(output)
+        tokenizer.save_pretrained(output)
+        (output / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        write_card(output, record)
+    return record
+
+
+def build(recipe: Recipe, names: tuple[str, ...]) -> tuple[PreTrainedModel, Any]:
+    """The model and the tokenizer of a recipe, for these classes."""
+    if recipe.head in WORD_HEADS:
+        from spinformer.models.words import WordForSequenceClassification
+
+        return WordForSequenceClassification.from_vectors(
+            recipe.vectors, recipe.head, labels=names, **({"dropout": recipe.dropout})
+        )
+    path = encoder_path(recipe.encoder)
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    model = NeuroGameForSequenceClassification.from_encoder(
+        path,
+        num_labels=len(names),
+        labels=names,
+        head=recipe.head,
+        residual=recipe.residual,
+        classifier_layers=recipe.classifier_layers,
+        dropout=recipe.dropout,
+        encoder_dropout=recipe.encoder_dropout,
+        special_ids=tuple(tokenizer.all_special_ids),
+        **(recipe.game if recipe.head == "neurogame" else {}),
+    )
+    return model, tokenizer
+
+
+def last_checkpoint(output: Path) -> Path | None:
+    """The newest checkpoint that was written to its end, if there is one."""
+    whole = [path.parent for path in output.glob(f"checkpoint-*/{COMPLETE}")]
+    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:
+    """Where to go on from; the recipe that a folder was begun with stays with it."""
+    kept = output / "recipe.json"
+    if kept.is_file():
+        if not resume:
+            raise FileExistsError(f"{output} already holds a run; resume it, or name another folder")
+        begun = json.loads(kept.read_text())
+        changed = [name for name, value in recipe.to_dict().items() if begun.get(name) != value]
+        if changed:
+            raise ValueError(f"{output} was begun with another recipe; these differ: {', '.join(changed)}")
+        return last_checkpoint(output)
+    output.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
+    return None
+
+
+def _texts(recipe: Recipe) -> tuple[Texts, Texts]:
+    columns = {"first": recipe.first, "second": recipe.second, "label": recipe.label}
+    names = tuple(recipe.names) or None
+    train_texts = load_texts(recipe.train, names=names, **columns)
+    dev_texts = load_texts(recipe.dev, names=train_texts.names, **columns)
+    if recipe.limit is not None and recipe.limit < len(train_texts):
+        order = torch.randperm(len(train_texts), generator=torch.Generator().manual_seed(recipe.seed))
+        train_texts = train_texts.select(order[: recipe.limit].tolist())
+    return train_texts, dev_texts
+
+
+def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
+    cuda = torch.cuda.is_available()
+    bfloat16 = recipe.precision == "bfloat16" or (
+        recipe.precision == "auto" and cuda and torch.cuda.is_bf16_supported()
+    )
+    probe = TrainingArguments(output_dir=str(output), report_to="none")  # knows how many processes there are
+    parts = probe.world_size * recipe.accumulation
+    if recipe.batch_size % parts:
+        raise ValueError(
+            f"batch_size {recipe.batch_size} must divide by {parts}, the {probe.world_size} process(es) times "
+            f"accumulation {recipe.accumulation}"
+        )
+    return TrainingArguments(
+        output_dir=str(output),
+        per_device_train_batch_size=recipe.batch_size // parts,
+        per_device_eval_batch_size=256 if cuda else 64,
+        gradient_accumulation_steps=recipe.accumulation,
+        num_train_epochs=recipe.epochs,
+        learning_rate=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        max_grad_norm=recipe.clip,
+        seed=recipe.seed,
+        data_seed=recipe.seed,
+        bf16=bfloat16,
+        tf32=True if cuda else None,
+        eval_strategy="epoch",
+        save_strategy="epoch" if recipe.save_steps is None else "steps",
+        save_steps=recipe.save_steps or 500,
+        save_total_limit=2,
+        logging_steps=recipe.log_steps,
+        logging_nan_inf_filter=False,
+        report_to=["tensorboard"] if is_tensorboard_available() else "none",
+        dataloader_num_workers=recipe.workers,
+        dataloader_drop_last=True,
+        remove_unused_columns=False,
+        label_names=["labels"],
+        disable_tqdm=quiet,
+        ddp_find_unused_parameters=False,
+        use_cpu=not cuda,
+    )

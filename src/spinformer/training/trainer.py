@@ -1,0 +1,245 @@
+"""The Hugging Face Trainer with what our recipes add: averaging, mixup, consistency, diagnostics, safe checkpoints."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+from torch.utils.data import Dataset, Sampler
+from tqdm.auto import tqdm
+from transformers import ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+
+from spinformer.attention.output import Diagnostics
+from spinformer.data.features import Collate, Features, LengthSampler
+from spinformer.training.average import Average
+from spinformer.training.recipe import Recipe
+from spinformer.training.schedule import schedule
+
+# Written last into a checkpoint: without it the folder is what a killed process left behind.
+COMPLETE = "complete"
+
+
+class ClassifierTrainer(Trainer):
+    """loss = (1 - e) CE(o, y) + e mean_c CE(o, c)  [label smoothing e], on mixed pairs where mixup is on,
+    + w (KL(p || q) + KL(q || p)) / 2  [consistency w, between two dropout passes of the same pair].
+    """
+
+    def __init__(
+        self, model: nn.Module, recipe: Recipe, args: TrainingArguments, train: Features, dev: Features, tokenizer: Any
+    ) -> None:
+        self.recipe = recipe
+        self.average = Average(model, recipe.ema) if recipe.ema else None
+        self.meter = Meter()
+        accepted = inspect.signature(model.forward).parameters
+        self.plays, self.mixes = bool(getattr(model, "plays", False)), "mix" in accepted
+        if recipe.mixup and not self.mixes:
+            raise ValueError(f"mixup is for heads on an encoder; {type(model).__name__} cannot mix")
+        super().__init__(
+            model=model,
+            args=args,
+            train_dataset=train,
+            eval_dataset=dev,
+            data_collator=Collate(tokenizer),
+            processing_class=tokenizer,
+            compute_metrics=_accuracy,
+        )
+        self.model_accepts_loss_kwargs = False  # the loss is a mean over the rows of a batch
+        self.add_callback(_Steps(self))
+        if not args.disable_tqdm:
+            self.remove_callback(ProgressCallback)
+            self.add_callback(Bar())
+
+    def compute_loss(
+        self,
+        model: nn.Module,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """The loss above in training, plain cross-entropy in evaluation."""
+        inputs = dict(inputs)
+        labels = inputs.pop("labels")
+        recipe = self.recipe
+        if not model.training:
+            outputs = model(**inputs)
+            loss = functional.cross_entropy(outputs.logits.float(), labels)
+            return (loss, outputs) if return_outputs else loss
+        extra: dict[str, Any] = {"output_game": True} if self.plays else {}
+        if recipe.consistency:
+            inputs = {name: torch.cat([value, value]) for name, value in inputs.items()}
+            labels = torch.cat([labels, labels])
+        targets = functional.one_hot(labels, model_labels(model)).float()
+        if recipe.mixup:
+            order, weight = self._mixing(len(labels), labels.device, copies=2 if recipe.consistency else 1)
+            targets = torch.lerp(targets[order], targets, weight)
+            extra["mix"] = (order, weight)
+        outputs = model(**inputs, **extra)
+        logits = outputs.logits.float()
+        loss = functional.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
+        if recipe.consistency:
+            loss = loss + recipe.consistency * _disagreement(logits)
+        game = getattr(outputs, "game", None)
+        self.meter.add(logits, targets, None if game is None else game.diagnostics)
+        return (loss, outputs) if return_outputs else loss
+
+    def _mixing(self, rows: int, device: torch.device, copies: int) -> tuple[Tensor, Tensor]:
+        """A partner for each row and the weight of the row itself; copies of a pair mix alike."""
+        alpha = torch.tensor(self.recipe.mixup)
+        weight = torch.distributions.Beta(alpha, alpha).sample()
+        part = rows // copies
+        order = torch.randperm(part)
+        return torch.cat([order + copy * part for copy in range(copies)]).to(device), weight.to(device)
+
+    def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
+        """AdamW; decay on matrices alone, the head at `head_factor` times the encoder's rate."""
+        if self.optimizer is None:
+            recipe = self.recipe
+            groups: dict[tuple[bool, bool], list[Tensor]] = {}
+            for name, parameter in self.model.named_parameters():
+                if parameter.requires_grad:
+                    key = (".encoder." in f".{name}", parameter.dim() > 1)
+                    groups.setdefault(key, []).append(parameter)
+            self.optimizer = AdamW(
+                [
+                    {
+                        "params": parameters,
+                        "lr": recipe.learning_rate * (1.0 if encoder else recipe.head_factor),
+                        "weight_decay": recipe.weight_decay if matrix else 0.0,
+                    }
+                    for (encoder, matrix), parameters in groups.items()
+                ],
+                lr=recipe.learning_rate,
+                fused=self.args.device.type == "cuda",
+            )
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Optimizer | None = None) -> LambdaLR:
+        """The recipe's."""
+        if self.lr_scheduler is None:
+            recipe = self.recipe
+            self.lr_scheduler = schedule(
+                optimizer or self.optimizer,
+                recipe.schedule,
+                num_training_steps,
+                warmup=recipe.warmup,
+                milestones=recipe.milestones,
+                factor=recipe.factor,
+                steps_per_epoch=num_training_steps / recipe.epochs,
+            )
+        return self.lr_scheduler
+
+    def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> Sampler[int]:
+        data = train_dataset if isinstance(train_dataset, Features) else self.train_dataset
+        self.sampler = LengthSampler(data.lengths, self.recipe.batch_size, self.recipe.seed)
+        return self.sampler
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """With the averaged weights, where there are any."""
+        if self.average is None:
+            return super().evaluate(*args, **kwargs)
+        with self.average.applied():
+            return super().evaluate(*args, **kwargs)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """With accuracy, effective sample size and residual of the steps since the last line."""
+        if "loss" in logs:
+            logs = {**logs, **self.meter.read(self.accelerator)}
+        super().log(logs, start_time)
+
+    def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+            if self.average is not None:
+                self.average.save(folder)
+            (folder / COMPLETE).touch()
+
+
+class Meter:
+    """Means over the rows seen since the last reading; sums stay on the device until then."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, Tensor] = {}
+
+    def add(self, logits: Tensor, targets: Tensor, diagnostics: Diagnostics | None) -> None:
+        """One batch."""
+        right = logits.detach().argmax(-1) == targets.argmax(-1)
+        self._add("accuracy", right.float())
+        if diagnostics is not None:
+            self._add("ess", diagnostics.ess.detach())
+            self._add("residual", diagnostics.residual.detach())
+            self._add("converged", diagnostics.converged.float())
+
+    def _add(self, name: str, values: Tensor) -> None:
+        pair = torch.stack([values.sum(), values.new_tensor(values.numel())]).double()
+        self.sums[name] = self.sums[name] + pair if name in self.sums else pair
+
+    def read(self, accelerator: Any) -> dict[str, float]:
+        """The means over all processes; starts again."""
+        sums, self.sums = self.sums, {}
+        totals = {name: accelerator.reduce(pair, reduction="sum") for name, pair in sums.items()}
+        return {name: float(total[0] / total[1]) for name, total in totals.items()}
+
+
+class _Steps(TrainerCallback):
+    """Tells the sampler the epoch, and the average each update."""
+
+    def __init__(self, trainer: ClassifierTrainer) -> None:
+        self.trainer = trainer
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.trainer.sampler.set_epoch(int((state.epoch or 0) + 1e-6))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self.trainer.average is not None:
+            self.trainer.average.update(state.global_step)
+
+
+class Bar(TrainerCallback):
+    """One bar for the run, with what was last logged behind it."""
+
+    SHOWN = ("loss", "accuracy", "ess", "residual", "eval_accuracy")
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+        self.shown: dict[str, str] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Open it, where a resumed run left off."""
+        if state.is_world_process_zero:
+            self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc="training", dynamic_ncols=True)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """One step on."""
+        if self.bar is not None:
+            self.bar.update(state.global_step - self.bar.n)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any) -> None:
+        """Show it."""
+        if self.bar is not None and logs:
+            self.shown |= {name: f"{logs[name]:.3g}" for name in self.SHOWN if name in logs}
+            self.bar.set_postfix(self.shown, refresh=False)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Close it."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+def model_labels(model: nn.Module) -> int:
+    """Classes of a classifier, wrapped for several processes or not."""
+    return int(getattr(model, "module", model).config.num_labels)
+
+
+def _disagreement(logits: Tensor) -> Tensor:
+    """(KL(p || q) + KL(q || p)) / 2, mean over pairs; the first half of the rows is p, the second q."""
+    p, q = logits.log_softmax(-1).chunk(2)
+    return ((p.exp() - q.exp()) * (p - q)).sum(-1).mean() / 2
+
+
+def _accuracy(prediction: Any) -> dict[str, float]:
+    return {"accuracy": float((prediction.predictions.argmax(-1) == prediction.label_ids).mean())}
