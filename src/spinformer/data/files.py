@@ -1,0 +1,152 @@
+"""Texts from files: JSON lines, CSV, TSV and Parquet, gzipped or not.
+
+CSV and TSV have a header row. CSV is quoted as spreadsheets quote it; TSV is not quoted, as GLUE and SNLI have it.
+"""
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from spinformer.data.columns import Columns, build, find
+from spinformer.data.texts import Texts
+from spinformer.extras import require
+from spinformer.results import sha256
+
+FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+
+# A row is its line and its cells; `Choose` is told the columns found and answers with those to read.
+Rows = Iterator[tuple[int, Sequence[Any]]]
+Choose = Callable[[Sequence[str]], Sequence[str]]
+
+
+def read_texts(
+    path: str | Path,
+    *,
+    first: str | None = None,
+    second: str | None = None,
+    label: str | None = None,
+    names: Sequence[str] | None = None,
+    labelled: bool = True,
+) -> Texts:
+    """Texts, or pairs of texts, of a file .jsonl (.json), .csv, .tsv, each with .gz or without, or .parquet.
+
+    first, second, label: the columns' names, found among the usual ones where not given; `first` alone means single
+    texts. names: the class names, in the order of the labels; where not given, those of natural language inference if
+    the labels allow it, else the labels themselves, sorted. labelled=False reads no labels. Rows without a gold label
+    (-1, "-", empty, null) are dropped and counted; a row that is not as it should be raises ValueError with file:line.
+    """
+    path = Path(path)
+    rows = _reader(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is a folder; expected a file" if path.is_dir() else f"no file {path}")
+    columns: list[Columns] = []
+
+    def choose(found: Sequence[str]) -> Sequence[str]:
+        columns.append(find(found, path.name, first=first, second=second, label=label, labelled=labelled))
+        return columns[0].wanted
+
+    iterator = rows(path, choose)
+    head = next(iterator, None)
+    if head is None:
+        raise ValueError(f"{path.name} has no rows; expected at least one")
+    texts = build(_after(head, iterator), columns[0], path.name, names=names)
+    return replace(texts, digests=((path.name, sha256(path)),))
+
+
+def is_format(name: str) -> bool:
+    """Whether a file of this name can be read, going by its ending."""
+    return name.lower().removesuffix(".gz").endswith(FORMATS) and not name.lower().endswith(".parquet.gz")
+
+
+def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
+    if not is_format(path.name):
+        raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, all but the last with .gz or without")
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, _json)
+
+
+def _after(head: tuple[int, Sequence[Any]], rest: Rows) -> Rows:
+    yield head
+    yield from rest
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The lines of a text file, decoded one by one so that an error can name its line."""
+    opener = gzip.open if path.suffix.lower() == ".gz" else io.open
+    with opener(path, "rb") as raw, io.BufferedReader(raw, 1 << 16) as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, 1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise ValueError(f"{path.name}:{number}: expected UTF-8; got the byte 0x{byte:02x}") from None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
+
+
+def _json(path: Path, choose: Choose) -> Rows:
+    wanted: Sequence[str] = ()
+    for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            raise ValueError(f"{path.name}:{number}: expected one JSON object; got {line.strip()!r:.80}") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"{path.name}:{number}: expected one JSON object; got {line.strip():.80}")
+        wanted = wanted or choose(list(row))
+        try:
+            cells = [row[name] for name in wanted]
+        except KeyError as error:
+            found = ", ".join(map(repr, row)) or "none"
+            raise ValueError(f"{path.name}:{number}: expected a field {error}; its fields are {found}") from None
+        yield number, cells
+
+
+def _csv(path: Path, choose: Choose) -> Rows:
+    return _separated(path, choose, csv.reader(_lines(path), strict=True))
+
+
+def _tsv(path: Path, choose: Choose) -> Rows:
+    return _separated(path, choose, csv.reader(_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE, strict=True))
+
+
+def _separated(path: Path, choose: Choose, reader: Any) -> Rows:
+    header: list[str] = []
+    places: list[int] = []
+    while True:
+        number = reader.line_num + 1  # a quoted cell may run over several lines: a row is named by its first
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(f"{path.name}:{number}: expected a row of cells, whole and quoted; {error}") from None
+        if cells is None:
+            return
+        if not cells:
+            continue
+        if not header:
+            header = cells
+            places = [header.index(name) for name in choose(header)]
+            continue
+        if len(cells) != len(header):
+            raise ValueError(f"{path.name}:{number}: expected {len(header)} cells, as in the header; got {len(cells)}")
+        yield number, [cells[place] for place in places]
+
+
+def _parquet(path: Path, choose: Choose) -> Rows:
+    parquet = require("pyarrow.parquet", extra="nli")
+    try:
+        wanted = list(choose(parquet.read_schema(path).names))
+        table = parquet.read_table(path, columns=wanted)
+    except (OSError, parquet.lib.ArrowException) as error:
+        raise ValueError(f"{path.name} is not a whole Parquet file: {' '.join(str(error).split())}") from None
+    columns = [table[name].to_pylist() for name in wanted]
+    yield from enumerate(zip(*columns, strict=True), 1)
