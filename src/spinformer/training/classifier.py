@@ -2,12 +2,12 @@
 
 import json
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_seed
-from transformers.utils import is_tensorboard_available
 
 from spinformer.data.features import Features
 from spinformer.data.named import load_texts
@@ -151,12 +151,12 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
         bf16=bfloat16,
         tf32=True if cuda else None,
         eval_strategy="epoch",
-        save_strategy="epoch" if recipe.save_steps is None else "steps",
+        save_strategy="epoch" if recipe.save_steps is None else "steps" if recipe.save_steps else "no",
         save_steps=recipe.save_steps or 500,
         save_total_limit=2,
         logging_steps=recipe.log_steps,
         logging_nan_inf_filter=False,
-        report_to=["tensorboard"] if is_tensorboard_available() else "none",
+        report_to=["tensorboard"] if find_spec("tensorboard") else "none",
         dataloader_num_workers=recipe.workers,
         dataloader_drop_last=True,
         remove_unused_columns=False,

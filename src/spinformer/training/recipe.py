@@ -65,7 +65,7 @@ class Recipe:
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
     precision: Precision = _option("auto", "of matrix products; auto is bfloat16 on a GPU that has it")
-    save_steps: int | None = _option(None, "updates between checkpoints to resume from; by default one an epoch")
+    save_steps: int | None = _option(None, "updates between checkpoints to resume from; by default one an epoch; 0 for none")
     log_steps: int = _option(50, "updates between log lines")
     workers: int = _option(0, "processes that prepare batches")
 
