@@ -143,10 +143,11 @@ def _separated(path: Path, choose: Choose, reader: Any) -> Rows:
 
 def _parquet(path: Path, choose: Choose) -> Rows:
     parquet = require("pyarrow.parquet", extra="nli")
+    arrow = require("pyarrow", extra="nli")
     try:
-        wanted = list(choose(parquet.read_schema(path).names))
-        table = parquet.read_table(path, columns=wanted)
-    except (OSError, parquet.lib.ArrowException) as error:
+        with parquet.ParquetFile(path) as file:
+            wanted = list(choose(file.schema_arrow.names))
+            table = file.read(columns=wanted)
+    except (OSError, arrow.ArrowException) as error:
         raise ValueError(f"{path.name} is not a whole Parquet file: {' '.join(str(error).split())}") from None
-    columns = [table[name].to_pylist() for name in wanted]
-    yield from enumerate(zip(*columns, strict=True), 1)
+    yield from enumerate(zip(*(table[name].to_pylist() for name in wanted), strict=True), 1)
