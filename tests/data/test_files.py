@@ -127,7 +127,7 @@ def singles(labels: list[Any]) -> list[Row]:
         (pairs(["E", "n", "Contradict", " ENTAIL "]), None, NLI_LABELS, [0, 1, 2, 0]),
         (pairs([0, 2, 1]), None, NLI_LABELS, [0, 2, 1]),
         (pairs(["not_entailment", "entailment"]), None, ("entailment", "non-entailment"), [1, 0]),
-        (pairs(["Non-Entailment"]), None, ("entailment", "non-entailment"), [0 + 1]),
+        (pairs(["Non-Entailment"]), None, ("entailment", "non-entailment"), [1]),
         (pairs(["SUPPORTS", "refutes", "Refutes"]), None, ("Refutes", "SUPPORTS"), [1, 0, 0]),
         (pairs([0, 3]), None, ("0", "3"), [0, 1]),
         (pairs([0, 1]), ("duplicate", "different"), ("duplicate", "different"), [0, 1]),
