@@ -10,6 +10,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def read_texts(
     head = next(iterator, None)
     if head is None:
         raise ValueError(f"{path.name} has no rows; expected at least one")
-    texts = build(_after(head, iterator), columns[0], path.name, names=names)
+    texts = build(chain([head], iterator), columns[0], path.name, names=names)
     return replace(texts, digests=((path.name, sha256(path)),))
 
 
@@ -69,11 +70,6 @@ def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
         raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, all but the last with .gz or without")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, _json)
-
-
-def _after(head: tuple[int, Sequence[Any]], rest: Rows) -> Rows:
-    yield head
-    yield from rest
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -143,10 +139,11 @@ def _separated(path: Path, choose: Choose, reader: Any) -> Rows:
 
 def _parquet(path: Path, choose: Choose) -> Rows:
     parquet = require("pyarrow.parquet", extra="nli")
+    arrow = require("pyarrow", extra="nli")
     try:
-        wanted = list(choose(parquet.read_schema(path).names))
-        table = parquet.read_table(path, columns=wanted)
-    except (OSError, parquet.lib.ArrowException) as error:
+        with parquet.ParquetFile(path) as file:
+            wanted = list(choose(file.schema_arrow.names))
+            table = file.read(columns=wanted)
+    except (OSError, arrow.ArrowException) as error:
         raise ValueError(f"{path.name} is not a whole Parquet file: {' '.join(str(error).split())}") from None
-    columns = [table[name].to_pylist() for name in wanted]
-    yield from enumerate(zip(*columns, strict=True), 1)
+    yield from enumerate(zip(*(table[name].to_pylist() for name in wanted), strict=True), 1)
