@@ -12,6 +12,7 @@ import contextlib
 import gzip
 import json
 import sys
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -48,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
     for source in sources:
         if source != "-" and source.endswith(LINES) and not Path(source).is_file():
             raise FileNotFoundError(f"no file at {source}")
+        if args.output is not None and args.output.exists() and args.output.resolve() == Path(source).resolve():
+            raise ValueError(f"--output must not be a file that is read; got {args.output}")
     model, tokenizer = load_classifier(args.model, device=args.device)
     names = class_names(model, args.labels)
     count = truncated = 0
@@ -95,10 +98,13 @@ def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
 
 def _rows(source: str, keys: Sequence[str] | None, options: dict[str, Any]) -> Iterator[Row]:
     if source == "-":
-        yield from _parse(getattr(sys.stdin, "buffer", sys.stdin), "standard input", keys)
+        yield from _parse(sys.stdin.buffer, "standard input", keys)
     elif source.endswith(LINES):
         with gzip.open(source, "rb") if source.endswith(".gz") else open(source, "rb") as file:
-            yield from _parse(file, Path(source).name, keys)
+            try:
+                yield from _parse(file, Path(source).name, keys)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise ValueError(f"{source} is damaged: {error}") from None
     else:
         from spinformer.data.named import load_texts
 

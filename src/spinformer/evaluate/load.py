@@ -22,6 +22,10 @@ def load_classifier(source: str, *, device: torch.device | str = "cpu") -> tuple
     """
     transformers = require("transformers", extra="encoder")
     importlib.import_module("spinformer.models")  # makes our classes known to transformers
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be one of this machine's, as cpu or cuda; got {device!r} ({error})") from None
     folder = Path(source)
     here = folder.is_dir()
     if not here and not _hub_name(source):

@@ -100,7 +100,7 @@ def scores(logits: Array, labels: Array, names: Sequence[str], predicted: Array 
 
 def log_probabilities(logits: Array) -> Tensor:
     """log p, (N, C), in float64."""
-    found = torch.as_tensor(logits).detach().to("cpu", torch.float64)
+    found = _wide(logits)
     if found.dim() != 2 or not found.shape[0] or found.shape[1] < 2:
         raise ValueError(f"logits must have shape (N, C), N at least 1 and C at least 2; got {tuple(found.shape)}")
     if not bool(torch.isfinite(found).all()):
@@ -143,8 +143,7 @@ def macro_f1(confusion: Tensor) -> float:
 
 def reliability_bins(confidence: Array, right: Array, bins: int = BINS) -> tuple[Bin, ...]:
     """Bin k of `bins`: confidence in (k / bins, (k + 1) / bins]; the first also holds 0. Empty bins have 0 and 0."""
-    shares = torch.as_tensor(confidence).to("cpu", torch.float64)
-    hits = torch.as_tensor(right).to("cpu", torch.float64)
+    shares, hits = _wide(confidence), _wide(right)
     edges = torch.arange(bins + 1, dtype=torch.float64) / bins
     place = torch.bucketize(shares, edges[1:-1])
     counts = torch.bincount(place, minlength=bins)
@@ -167,6 +166,12 @@ def negative_log_likelihood(logits: Array, labels: Array) -> float:
     log_p = log_probabilities(logits)
     gold = _classes("labels", labels, *log_p.shape)
     return -float(log_p.gather(1, gold[:, None]).mean())
+
+
+def _wide(values: Array) -> Tensor:
+    """In float64 from the start: a list of Python floats must not pass through float32."""
+    found = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values, dtype=np.float64))
+    return found.detach().to("cpu", torch.float64)
 
 
 def _classes(name: str, values: Array, rows: int, classes: int) -> Tensor:
