@@ -14,6 +14,8 @@ from spinformer import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("spinformer.cli.demo", "both systems at work in a minute: a worked example, a real sentence, digits"),
     "bench": ("spinformer.cli.bench", "measure what the documents quote; writes results/*.json"),
+    "evaluate": ("spinformer.cli.evaluate", "score a classifier on data sets; intervals, calibration, figures"),
+    "predict": ("spinformer.cli.predict", "classify texts or pairs from files or standard input"),
     "train attractor": (
         "spinformer.cli.train_attractor",
         "train an attractor network on images, without backpropagation",

@@ -1,0 +1,85 @@
+"""A trained classifier and its tokenizer, from a folder or the Hugging Face hub."""
+
+import importlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spinformer.extras import require
+
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+
+
+def load_classifier(source: str, *, device: torch.device | str = "cpu") -> tuple[Any, Any]:
+    """The model, in evaluation mode on `device`, and its tokenizer.
+
+    source: a folder that `save_pretrained` wrote, or a name on the hub. Ours and every other architecture that
+    transformers can load. Weights that are missing, of another shape or damaged are an error: nothing is made up.
+    """
+    transformers = require("transformers", extra="encoder")
+    importlib.import_module("spinformer.models")  # makes our classes known to transformers
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be one of this machine's, as cpu or cuda; got {device!r} ({error})") from None
+    folder = Path(source)
+    here = folder.is_dir()
+    if not here and not _hub_name(source):
+        raise FileNotFoundError(
+            f"expected a folder with a saved model at {source}; there is {'a file' if folder.exists() else 'nothing'}"
+        )
+    with _quiet(transformers):
+        try:
+            model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+                source, output_loading_info=True, ignore_mismatched_sizes=True
+            )
+            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        except Exception as error:  # whatever a damaged file makes the readers raise
+            where = "the folder" if here else "no folder here, and on the hub"
+            raise ValueError(f"no model could be read from {source} ({where}): {_line(error)}") from error
+    _complete(source, model, tokenizer, report)
+    return model.to(device).eval(), tokenizer
+
+
+def _hub_name(source: str) -> bool:
+    """Whether this may be a name on the hub: "name" or "owner/name", not what lies in a folder that is here."""
+    path = Path(source)
+    return bool(_HUB_ID.fullmatch(source)) and not path.exists() and (path.name == source or not path.parent.is_dir())
+
+
+def _complete(source: str, model: Any, tokenizer: Any, report: dict[str, Any]) -> None:
+    for kind, what in (("missing_keys", "has no weights for"), ("mismatched_keys", "has weights of another shape for")):
+        names = sorted(key if isinstance(key, str) else str(key[0]) for key in report.get(kind) or ())
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            raise ValueError(f"{source} is no trained classifier: it {what} {', '.join(names[:3])}{more}")
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise ValueError(f"{source} has no tokenizer beside the model: its vocabulary is empty")
+    table = model.get_input_embeddings()
+    size = getattr(table, "num_embeddings", None)
+    if size is not None and len(tokenizer) > size:
+        raise ValueError(f"{source} has a tokenizer of {len(tokenizer)} tokens, more than the model's {size}")
+
+
+def _line(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else 'no more is known'}"
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """No reports and bars while loading: what matters of them is raised as an error."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

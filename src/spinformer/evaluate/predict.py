@@ -1,0 +1,124 @@
+"""Logits of a classifier for many texts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.data.texts import Texts
+from spinformer.progress import progress as bar
+
+BLOCK = 1024  # texts whose tokens are counted at once
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Of N texts, in their order, on the CPU: logits, (N, C), float32; truncated: how many were cut to fit.
+
+    ess, residual, converged: (N, heads), of the game (see `Diagnostics`); None for a model that plays none.
+    """
+
+    logits: Tensor
+    ess: Tensor | None
+    residual: Tensor | None
+    converged: Tensor | None
+    truncated: int
+
+
+def predict(
+    model: Any,
+    tokenizer: Any,
+    texts: Texts,
+    *,
+    batch_size: int = 64,
+    max_length: int = 128,
+    device: torch.device | str | None = None,
+    bf16: bool = False,
+    progress: bool = True,
+) -> Predictions:
+    """Logits for every text or pair; they do not depend on the batch size.
+
+    Texts of like length share a batch. Pairs of more than max_length tokens lose tokens of the longer text first.
+    device: where the model is moved (default: where it is); bf16: bfloat16 autocast, on CUDA alone. The model plays in
+    evaluation mode and is left in the mode it came in.
+    """
+    checks.at_least("batch_size", batch_size, 1)
+    _fits(model, tokenizer, max_length)
+    if not len(texts):
+        raise ValueError(f"{texts.source} has no rows to predict")
+    _not_empty(texts)
+    if device is not None:
+        model.to(device)
+    place = next(model.parameters()).device
+    if bf16 and place.type != "cuda":
+        raise ValueError(f"bf16 is for CUDA devices alone; the model is on {place}")
+    lengths = _lengths(tokenizer, texts)
+    order = sorted(range(len(texts)), key=lengths.__getitem__, reverse=True)  # longest first: memory runs out at once
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    plays = bool(getattr(model, "plays", False))
+    modes = [(module, module.training) for module in model.modules()]
+    columns: list[list[Tensor]] = []
+    model.eval()
+    try:
+        with torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
+            for rows in bar(batches, texts.source) if progress else batches:
+                inputs = _encode(tokenizer, texts.select(rows), max_length).to(place)
+                output = model(**inputs, output_game=True) if plays else model(**inputs)
+                columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
+    finally:
+        for module, training in modes:
+            module.training = training
+    back = torch.empty(len(order), dtype=torch.long)
+    back[torch.tensor(order)] = torch.arange(len(order))
+    logits, *game = [torch.cat(parts)[back] for parts in zip(*columns, strict=True)]
+    checks.finite("logits", logits)
+    ess, residual, converged = game if plays else (None, None, None)
+    return Predictions(logits, ess, residual, converged, sum(length > max_length for length in lengths))
+
+
+def _diagnostics(output: Any) -> list[Tensor]:
+    found = output.game.diagnostics
+    return [found.ess.float().cpu(), found.residual.float().cpu(), found.converged.bool().cpu()]
+
+
+def _encode(tokenizer: Any, texts: Texts, max_length: int) -> Any:
+    return tokenizer(
+        list(texts.first),
+        None if texts.second is None else list(texts.second),
+        truncation="longest_first",
+        max_length=max_length,
+        padding=True,
+        return_tensors="pt",
+    )
+
+
+def _lengths(tokenizer: Any, texts: Texts) -> list[int]:
+    """Tokens of each text or pair, special ones included, before anything is cut."""
+    found: list[int] = []
+    for start in range(0, len(texts), BLOCK):
+        stop = start + BLOCK
+        second = None if texts.second is None else list(texts.second[start:stop])
+        encoded = tokenizer(list(texts.first[start:stop]), second, truncation=False, padding=False, verbose=False)
+        found += map(len, encoded["input_ids"])
+    return found
+
+
+def _fits(model: Any, tokenizer: Any, max_length: int) -> None:
+    checks.at_least("max_length", max_length, 4)  # what the special tokens leave must hold something of each text
+    known = (getattr(model.config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+    limit = min((size for size in known if isinstance(size, int) and size > 0), default=max_length)
+    if max_length > limit:
+        raise ValueError(f"max_length must be at most {limit}, what the model takes; got {max_length}")
+
+
+def _not_empty(texts: Texts) -> None:
+    columns: list[tuple[str, Sequence[str]]] = [("first text" if texts.paired else "text", texts.first)]
+    if texts.second is not None:
+        columns.append(("second text", texts.second))
+    for name, column in columns:
+        for row, text in enumerate(column):
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"row {row} of {texts.source}, counted from 0, has an empty {name}; got {text!r}")
