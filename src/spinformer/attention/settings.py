@@ -23,8 +23,8 @@ class Settings:
     counted; name a form where an answer must not depend on how far its batch is padded.
     solver, correction, backward, damping, max_steps, tol: as in `spinformer.ising.mean_field`.
     pooling: "sum", z = sum alpha_i v_i, or "mean", the same over sum alpha_i.
-    draws: in training, "own" coalitions for each row of a batch, or "shared" ones, so that a row's answer does not depend
-    on its place in the batch, nor on the process that holds it; evaluation always shares them.
+    draws: in training, "own" coalitions for each row of a batch, or "shared" ones, so that a row's answer depends
+    neither on its place in the batch nor on the process that holds it; evaluation always shares them.
     special_tokens: whether special tokens play; learn_temperature: whether gamma is a parameter.
     """
 

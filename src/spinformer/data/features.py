@@ -80,6 +80,7 @@ class Collate:
         self.side = tokenizer.padding_side
 
     def __call__(self, rows: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+        """The batch, with its attention_mask."""
         batch = {
             name: pad_sequence(
                 [row[name].long() for row in rows],

@@ -46,12 +46,9 @@ class Texts:
 
     def select(self, rows: Sequence[int]) -> "Texts":
         """These rows, in this order."""
-
-        def pick(column: Sequence[str] | None) -> list[str] | None:
-            return None if column is None else [column[row] for row in rows]
-
+        second = None if self.second is None else [self.second[row] for row in rows]
         labels = None if self.labels is None else [self.labels[row] for row in rows]
-        return replace(self, first=pick(self.first), second=pick(self.second), labels=labels)
+        return replace(self, first=[self.first[row] for row in rows], second=second, labels=labels)
 
 
 def join(parts: Sequence[Texts]) -> Texts:

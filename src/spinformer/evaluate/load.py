@@ -20,8 +20,9 @@ def load_classifier(source: str, *, device: torch.device | str = "cpu") -> tuple
     source: a folder that `save_pretrained` wrote, or a name on the hub. Ours and every other architecture that
     transformers can load. Weights that are missing, of another shape or damaged are an error: nothing is made up.
     """
-    transformers = require("transformers", extra="encoder")
-    importlib.import_module("spinformer.models")  # makes our classes known to transformers
+    transformers = require("transformers", extra="nli")
+    for ours in ("spinformer.models.neurogame", "spinformer.models.words"):
+        importlib.import_module(ours)  # makes our classes known to transformers
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

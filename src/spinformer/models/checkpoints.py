@@ -38,7 +38,9 @@ def _check_folder(folder: Path, expected: str) -> None:
         raise ValueError(f"{folder}: expected a folder with config.json and model.safetensors; there is none")
     config = folder / "config.json"
     if not config.is_file():
-        raise ValueError(f"{folder}: no config.json, so it is not a model; found {sorted(p.name for p in folder.iterdir())}")
+        raise ValueError(
+            f"{folder}: no config.json, so it is not a model; found {sorted(p.name for p in folder.iterdir())}"
+        )
     try:
         kind = json.loads(config.read_text()).get("model_type")
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -54,7 +54,9 @@ class Recipe:
     head_factor: float = _option(1.0, "the head's learning rate over the encoder's")
     weight_decay: float = _option(0.01, "of weight matrices; never of biases, norms and gains")
     warmup: float = _option(0.1, "part of all steps in which the learning rate rises from 0")
-    schedule: Schedule = _option("linear", "what follows: fall to 0 in a line or a cosine, steps at milestones, or none")
+    schedule: Schedule = _option(
+        "linear", "what follows: fall to 0 in a line or a cosine, steps at milestones, or none"
+    )
     milestones: list[float] = _option([], "epochs after which schedule `steps` multiplies the rate by `factor`")
     factor: float = _option(0.1, "see milestones")
     clip: float = _option(1.0, "longest gradient")
@@ -65,7 +67,9 @@ class Recipe:
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
     precision: Precision = _option("auto", "of matrix products; auto is bfloat16 on a GPU that has it")
-    save_steps: int | None = _option(None, "updates between checkpoints to resume from; by default one an epoch; 0 for none")
+    save_steps: int | None = _option(
+        None, "updates between checkpoints to resume from; by default one an epoch; 0 for none"
+    )
     log_steps: int = _option(50, "updates between log lines")
     workers: int = _option(0, "processes that prepare batches")
 

@@ -7,4 +7,10 @@ from spinformer.models.neurogame.modeling import (
     NeuroGameModel,
 )
 
-__all__ = ["HEADS", "NeuroGameClassifierOutput", "NeuroGameConfig", "NeuroGameForSequenceClassification", "NeuroGameModel"]
+__all__ = [
+    "HEADS",
+    "NeuroGameClassifierOutput",
+    "NeuroGameConfig",
+    "NeuroGameForSequenceClassification",
+    "NeuroGameModel",
+]

@@ -49,6 +49,11 @@ class NeuroGameConfig(PreTrainedConfig):
         """d, the width of the encoder."""
         return int(self.encoder.hidden_size)
 
+    @property
+    def max_position_embeddings(self) -> int | None:
+        """The most tokens that the encoder takes, where it says so."""
+        return getattr(self.encoder, "max_position_embeddings", None)
+
 
 def _encoder_config(encoder: dict[str, Any] | PreTrainedConfig | None) -> PreTrainedConfig:
     if encoder is None:  # Hugging Face builds every configuration once without arguments

@@ -61,7 +61,9 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
-        self.encoder = AutoModel.from_config(config.encoder, **_no_pooler(config.encoder))
+        self.encoder = AutoModel.from_config(
+            config.encoder, dtype=torch.get_default_dtype(), **_no_pooler(config.encoder)
+        )
         self.pooling = pooling(config.head, config.hidden_size, residual=config.residual, game=config.game)
         self.post_init()
 

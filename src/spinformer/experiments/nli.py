@@ -1,0 +1,139 @@
+"""Every classifier of the inference table: trained under one harness, several seeds at once, scored on all sets."""
+
+import multiprocessing
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from spinformer import results
+
+CONFIGS = Path("configs/nli")
+# Columns of the table: file name in the data folder. Choices are made on snli_dev alone.
+DEV = "snli_dev"
+TESTS = ("snli_test", "mnli_dev_matched", "breaking_nli", "monli", "hans_regenerated", "sick_test")
+TRAIN = ("snli_train", "mnli_train")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training run: a recipe file, what is changed in it, a seed."""
+
+    name: str
+    config: str = "default"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things are: `data`, the folder of the corpora; `encoders`, short name -> folder; `vectors`; `runs`."""
+
+    data: Path
+    encoders: Mapping[str, str]
+    vectors: Path | None
+    runs: Path
+
+    def source(self, *names: str) -> str:
+        """Files of the data folder, joined for `load_texts`."""
+        return "+".join(str(self.data / f"{name}.jsonl.gz") for name in names)
+
+
+def perform(
+    jobs: Sequence[Job], place: Place, *, stage: str, sets: Sequence[str], workers: int
+) -> list[dict[str, Any]]:
+    """Run the jobs, `workers` at a time; a job whose result is on file is not run again. Returns them in order."""
+    kept = place.runs / stage
+    kept.mkdir(parents=True, exist_ok=True)
+    waiting = [job for job in jobs if not _record(kept, job).is_file()]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
+        futures = {pool.submit(run, job, place, kept, tuple(sets)): job for job in waiting}
+        for future in progress_of(as_completed(futures), len(futures), stage):
+            try:
+                future.result()
+            except Exception as error:  # the others go on; what failed is run again next time
+                print(f"{stage}: {futures[future].name} failed: {error!r}", flush=True)
+    return [results.read(_record(kept, job).stem, kept) for job in jobs if _record(kept, job).is_file()]
+
+
+def progress_of(items: Any, total: int, label: str) -> Any:
+    """A bar over results as they come."""
+    from tqdm.auto import tqdm
+
+    return tqdm(items, total=total, desc=label)
+
+
+def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
+    """Train one job and score it on `sets`."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    from spinformer.data.named import load_texts
+    from spinformer.evaluate.classifier import evaluate
+    from spinformer.training.classifier import train
+    from spinformer.training.recipe import Recipe
+
+    torch.set_num_threads(1)
+    recipe = Recipe.read(CONFIGS / f"{job.config}.yaml")
+    changes = {
+        "train": place.source(*TRAIN),
+        "dev": place.source(DEV),
+        "seed": job.seed,
+        "save_steps": 0,
+        **job.changes,
+    }
+    encoder = changes.get("encoder", recipe.encoder)
+    changes["encoder"] = place.encoders.get(encoder, encoder)
+    if place.vectors is not None:
+        changes["vectors"] = str(place.vectors)
+    recipe = recipe.change(**changes)
+    folder = kept / f"{job.name}-{job.seed}"
+    shutil.rmtree(folder, ignore_errors=True)
+    record = train(recipe, folder, quiet=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = AutoModelForSequenceClassification.from_pretrained(folder).to(device)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    started = time.perf_counter()
+    scored = {}
+    for name in sets:
+        texts = load_texts(place.source(name))
+        found = evaluate(model, tokenizer, texts, batch_size=256, max_length=recipe.max_length, progress=False)
+        scored[name] = found.to_dict()
+    results.write(
+        _record(kept, job).stem,
+        {
+            "job": job.name,
+            "seed": job.seed,
+            "parameters": record["parameters"],
+            "pairs": record["pairs"],
+            "train_seconds": record["seconds"],
+            "evaluate_seconds": time.perf_counter() - started,
+            "device": record["device"],
+            "dev": [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry],
+            "scores": scored,
+        },
+        command="spinformer reproduce nli",
+        config={"config": job.config, "changes": dict(job.changes), "recipe": _portable(record["recipe"])},
+        data={Path(name).name: digest for name, digest in record["data"].items()},
+        directory=kept,
+    )
+    dev = scored.get(DEV, {}).get("scores", {}).get("accuracy", float("nan"))
+    print(f"{job.name} seed {job.seed}: {record['seconds']:.0f} s, {DEV} {100 * dev:.2f}", flush=True)
+
+
+def _record(kept: Path, job: Job) -> Path:
+    return kept / f"{job.name}-{job.seed}.json"
+
+
+def _portable(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe with file names in place of paths."""
+    paths = ("encoder", "vectors")
+    short = {name: Path(recipe[name]).name if recipe[name] else recipe[name] for name in paths}
+    for name in ("train", "dev"):
+        short[name] = "+".join(Path(part).name for part in recipe[name].split("+"))
+    return {**recipe, **short}
