@@ -14,18 +14,22 @@ from spinformer.progress import progress
 CHUNK = 4096
 # Batches within whose rows lengths are sorted; larger saves padding, smaller is closer to a plain shuffle.
 GROUP = 32
+# Columns with one entry a row, not one a token.
+ROWWISE = ("labels", "targets")
 
 
 class Features(Dataset[dict[str, Tensor]]):
-    """Row i: input_ids, whatever else the tokenizer gives (token_type_ids ...), and labels where there are any.
+    """Row i: input_ids, whatever else the tokenizer gives (token_type_ids ...), labels where there are any, and targets
+    where they are given: (N, classes), probabilities to learn in place of the labels.
 
     truncated: how many rows were longer than `max_length` tokens; of those, the longer text was cut, token by token.
     """
 
-    def __init__(self, texts: Texts, tokenizer: Any, max_length: int) -> None:
+    def __init__(self, texts: Texts, tokenizer: Any, max_length: int, targets: Tensor | None = None) -> None:
         if not len(texts):
             raise ValueError(f"{texts.source}: no rows to work on")
         self.labels = None if texts.labels is None else torch.tensor(list(texts.labels))
+        self.targets = targets
         parts: dict[str, list[Tensor]] = {}
         lengths: list[int] = []
         self.truncated = 0
@@ -56,7 +60,10 @@ class Features(Dataset[dict[str, Tensor]]):
         end = int(self.ends[row])
         start = end - int(self.lengths[row])
         item = {name: column[start:end] for name, column in self.columns.items()}
-        return item if self.labels is None else {**item, "labels": self.labels[row]}
+        for name, column in (("labels", self.labels), ("targets", self.targets)):
+            if column is not None:
+                item[name] = column[row]
+        return item
 
 
 def _cut(encoded: Any, max_length: int) -> int:
@@ -89,13 +96,11 @@ class Collate:
                 padding_side=self.side,
             )
             for name in rows[0]
-            if name != "labels"
+            if name not in ROWWISE
         }
         ones = [torch.ones(len(row["input_ids"]), dtype=torch.long) for row in rows]
         batch["attention_mask"] = pad_sequence(ones, batch_first=True, padding_side=self.side)
-        if "labels" in rows[0]:
-            batch["labels"] = torch.stack([row["labels"] for row in rows])
-        return batch
+        return batch | {name: torch.stack([row[name] for row in rows]) for name in ROWWISE if name in rows[0]}
 
 
 class LengthSampler(Sampler[int]):

@@ -16,6 +16,7 @@ from spinformer.models.encoders import encoder_path
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.training.card import write_card
 from spinformer.training.recipe import WORD_HEADS, Recipe
+from spinformer.training.teacher import teach
 from spinformer.training.trainer import COMPLETE, ClassifierTrainer
 
 RECORD = "training.json"
@@ -31,7 +32,16 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     train_texts, dev_texts = _texts(recipe)
     set_seed(recipe.seed)
     model, tokenizer = build(recipe, train_texts.names)
-    train_data = Features(train_texts, tokenizer, recipe.max_length)
+    pairs, targets = len(train_texts), None
+    if recipe.teacher is not None:
+        train_texts, targets = teach(
+            train_texts,
+            recipe.teacher,
+            weight=recipe.teacher_weight,
+            copies=recipe.views,
+            max_length=recipe.max_length,
+        )
+    train_data = Features(train_texts, tokenizer, recipe.max_length, targets)
     dev_data = Features(dev_texts, tokenizer, recipe.max_length)
     args = _arguments(recipe, output, quiet)
     if len(train_data) < recipe.batch_size:
@@ -48,7 +58,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     record = {
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "pairs": len(train_data),
+        "pairs": pairs,
         "dropped": train_texts.dropped,
         "truncated": train_data.truncated,
         "data": dict(train_texts.digests + dev_texts.digests),

@@ -63,6 +63,9 @@ class Recipe:
     label_smoothing: float = _option(0.0, "part of each target that goes to all classes evenly")
     mixup: float = _option(0.0, "alpha of mixup's Beta(alpha, alpha) on pooled vectors; 0 for none")
     consistency: float = _option(0.0, "weight of R-Drop: two dropout passes of a pair must agree; 0 for none")
+    teacher: str | None = _option(None, "folder or hub id of a larger classifier to learn from as well")
+    teacher_weight: float = _option(0.7, "part of a pair's target that is the teacher's answer, the rest its label")
+    views: int = _option(1, "copies of the data for the teacher to label, all but the first with words left out")
     ema: float = _option(0.0, "decay of the moving average of the weights that is kept; 0 for none")
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
@@ -77,7 +80,7 @@ class Recipe:
         hints = get_type_hints(type(self))
         for option in fields(self):
             object.__setattr__(self, option.name, _typed(option.name, getattr(self, option.name), hints[option.name]))
-        for name in ("epochs", "batch_size", "accumulation", "log_steps"):
+        for name in ("epochs", "batch_size", "accumulation", "log_steps", "views"):
             checks.at_least(name, getattr(self, name), 1)
         checks.at_least("max_length", self.max_length, 8)
         for name in ("learning_rate", "head_factor", "factor", "clip"):
@@ -89,6 +92,10 @@ class Recipe:
         for name in ("mixup", "consistency", "weight_decay"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative; got {getattr(self, name)}")
+        if not 0 <= self.teacher_weight <= 1:
+            raise ValueError(f"teacher_weight must be in [0, 1]; got {self.teacher_weight}")
+        if self.views > 1 and self.teacher is None:
+            raise ValueError(f"views are for a teacher to label, and there is none; got views {self.views}")
         if self.head in WORD_HEADS and self.vectors is None:
             raise ValueError(f"head {self.head!r} needs `vectors`, a GloVe file of word vectors")
         if (self.schedule == "steps") != bool(self.milestones):

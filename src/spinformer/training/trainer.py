@@ -32,7 +32,6 @@ class ClassifierTrainer(Trainer):
         self, model: nn.Module, recipe: Recipe, args: TrainingArguments, train: Features, dev: Features, tokenizer: Any
     ) -> None:
         self.recipe = recipe
-        self.average = Average(model, recipe.ema) if recipe.ema else None
         self.meter = Meter()
         accepted = inspect.signature(model.forward).parameters
         self.plays, self.mixes = bool(getattr(model, "plays", False)), "mix" in accepted
@@ -47,6 +46,7 @@ class ClassifierTrainer(Trainer):
             processing_class=tokenizer,
             compute_metrics=_accuracy,
         )
+        self.average = Average(model, recipe.ema) if recipe.ema else None  # where the model has been moved to
         self.model_accepts_loss_kwargs = False  # the loss is a mean over the rows of a batch
         self.add_callback(_Steps(self))
         if not args.disable_tqdm:
@@ -62,19 +62,20 @@ class ClassifierTrainer(Trainer):
     ) -> Any:
         """The loss above in training, plain cross-entropy in evaluation."""
         inputs = dict(inputs)
-        labels = inputs.pop("labels")
+        labels, targets = inputs.pop("labels"), inputs.pop("targets", None)
         recipe = self.recipe
         if not model.training:
             outputs = model(**inputs)
             loss = functional.cross_entropy(outputs.logits.float(), labels)
             return (loss, outputs) if return_outputs else loss
         extra: dict[str, Any] = {"output_game": True} if self.plays else {}
+        if targets is None:
+            targets = functional.one_hot(labels, model_labels(model)).float()
         if recipe.consistency:
             inputs = {name: torch.cat([value, value]) for name, value in inputs.items()}
-            labels = torch.cat([labels, labels])
-        targets = functional.one_hot(labels, model_labels(model)).float()
+            targets = torch.cat([targets, targets])
         if recipe.mixup:
-            order, weight = self._mixing(len(labels), labels.device, copies=2 if recipe.consistency else 1)
+            order, weight = self._mixing(len(targets), targets.device, copies=2 if recipe.consistency else 1)
             targets = torch.lerp(targets[order], targets, weight)
             extra["mix"] = (order, weight)
         outputs = model(**inputs, **extra)
