@@ -100,6 +100,19 @@ def test_words_without_a_vector(vectors):
     assert len(tokenizer) == model.config.vocab_size == len(table)
 
 
+@pytest.mark.parametrize(("options", "length"), [({}, 1.0), ({"vector_length": 3.0}, 3.0)])
+def test_dam_scales_vectors_to_one_length(vectors, options, length):
+    model, _ = from_vectors(vectors, "dam", **options)
+    lengths = model.get_input_embeddings().weight.norm(dim=1)
+    assert lengths[0] == 0  # [PAD]
+    torch.testing.assert_close(lengths[1:], torch.full_like(lengths[1:], length))
+
+
+def test_a_length_of_vectors_is_positive(vectors):
+    with pytest.raises(ValueError, match="vector_length must be finite and positive; got 0"):
+        from_vectors(vectors, "dam", vector_length=0.0)
+
+
 def test_corpus_words_are_counted_as_the_tokenizer_cuts_them():
     assert corpus_words(["Don't, don't", "a T-shirt"]) == ["do", "n't"]
     assert set(corpus_words(["a T-shirt"], least=1)) == {"a", "t", "-", "shirt"}

@@ -133,6 +133,7 @@ def from_vectors(
     num_labels: int = 3,
     labels: Sequence[str] | None = None,
     corpus_words: Iterable[str] | None = None,
+    vector_length: float | None = None,
     seed: int = 0,
     **options: Any,
 ) -> tuple[WordForSequenceClassification, PreTrainedTokenizerFast]:
@@ -141,17 +142,23 @@ def from_vectors(
     architecture: "dam" or "esim"; labels: the class names, LABEL_0 and so on unless given; corpus_words: words that get
     a vector of their own, random and drawn from `seed`, where the file has none: those that `corpus_words(texts)` finds
     in the training texts, say; other unknown words share [UNK], the file's mean vector (see `with_vocabulary`).
-    options: as in `WordConfig`. The other weights come from torch's global random state.
+    vector_length: scale every vector to it; unless said, 1 for decomposable attention, and the file's own for ESIM, as
+    in the papers. options: as in `WordConfig`. The other weights come from torch's global random state.
 
-    For decomposable attention the vectors are scaled to length 1 and sentences begin with [NULL], as in the paper.
+    Length 1 makes decomposable attention start all but uniform; a greater length lets it learn to align sooner. Its
+    sentences begin with [NULL], as in the paper.
     """
     checks.choice("architecture", architecture, ARCHITECTURES)
+    if vector_length is not None:
+        checks.positive("vector_length", vector_length)
     if labels is not None and len(labels) != num_labels:
         raise ValueError(f"labels must name the {num_labels} classes of num_labels; got {len(labels)}: {tuple(labels)}")
     found = read_vectors(path)
     words, vectors = with_vocabulary(found, words=corpus_words or (), null=architecture == "dam", seed=seed)
-    if architecture == "dam":
-        vectors = functional.normalize(vectors, dim=-1)
+    if vector_length is None and architecture == "dam":
+        vector_length = 1.0
+    if vector_length is not None:
+        vectors = vector_length * functional.normalize(vectors, dim=-1)
     if labels is not None:
         options |= {"id2label": dict(enumerate(labels)), "label2id": {name: i for i, name in enumerate(labels)}}
     options |= {"vocab_size": len(words), "embedding_dim": found.dim, "num_labels": num_labels}
