@@ -1,0 +1,19 @@
+"""Models of sentence pairs over word vectors, in the shape of Hugging Face models: decomposable attention and ESIM."""
+
+from spinformer.extras import require
+
+require("transformers", extra="encoder")
+
+from spinformer.models.words.configuration import WordConfig  # noqa: E402
+from spinformer.models.words.modeling import WordForSequenceClassification, from_vectors  # noqa: E402
+from spinformer.models.words.vectors import WordVectors, corpus_words, read_vectors, word_tokenizer  # noqa: E402
+
+__all__ = [
+    "WordConfig",
+    "WordForSequenceClassification",
+    "WordVectors",
+    "corpus_words",
+    "from_vectors",
+    "read_vectors",
+    "word_tokenizer",
+]
