@@ -143,13 +143,16 @@ class NeuroGameAttention(nn.Module):
             "proposal": options.proposal,
             "shared": shared,
         }
-        shapley = estimate_values(game, "SV", budget, estimator=options.estimator, seed=seed, **kind)
-        banzhaf = estimate_values(game, "BV", budget, estimator=options.estimator, seed=seed + 1, **kind)
+        sampled: dict[str, Any] = {"estimator": options.estimator, "errors": False, **kind}
+        shapley = estimate_values(game, "SV", budget, seed=seed, **sampled)
+        banzhaf = estimate_values(game, "BV", budget, seed=seed + 1, **sampled)
         interactions: Couplings
         if options.couplings == "linear" or (options.couplings == "auto" and game.players > AUTO_LINEAR):
             interactions = LowRankCouplings(*estimate_low_rank(game, budget, seed=seed + 1, **kind))
+            if game.players <= interactions.factors.shape[-1]:  # fewer tokens than factors: the matrix is smaller
+                interactions = DenseCouplings(interactions.dense())
         else:
-            pairs = estimate_values(game, "BII", budget, estimator=options.estimator, seed=seed + 1, **kind)
+            pairs = estimate_values(game, "BII", budget, seed=seed + 1, **sampled)
             interactions = DenseCouplings(pairs.values)
 
         fields, couplings = self._hamiltonian(game, shapley.values, banzhaf.values, gate.flatten(0, 1), interactions)

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("spinformer.cli.bench", "measure what the documents quote; writes results/*.json"),
     "evaluate": ("spinformer.cli.evaluate", "score a classifier on data sets; intervals, calibration, figures"),
     "predict": ("spinformer.cli.predict", "classify texts or pairs from files or standard input"),
+    "train nli": ("spinformer.cli.train_nli", "train a NeuroGame classifier or a baseline on sentence pairs or texts"),
     "train attractor": (
         "spinformer.cli.train_attractor",
         "train an attractor network on images, without backpropagation",

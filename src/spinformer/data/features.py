@@ -104,7 +104,10 @@ class Collate:
 
 
 class LengthSampler(Sampler[int]):
-    """A shuffle in which the rows of a batch have similar lengths; it depends on `seed` and the epoch alone."""
+    """A shuffle in which the rows of a batch have similar lengths; it depends on `seed` and the epoch alone.
+
+    Whole batches only: the few rows that are left over sit out the epoch, other ones in each.
+    """
 
     def __init__(self, lengths: Tensor, batch: int, seed: int) -> None:
         self.lengths, self.batch, self.seed, self.epoch = lengths, batch, seed, 0
@@ -114,16 +117,12 @@ class LengthSampler(Sampler[int]):
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self.lengths) // self.batch * self.batch
 
     def __iter__(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(1_000_003 * self.seed + self.epoch)
-        order = torch.randperm(len(self.lengths), generator=generator)
+        order = torch.randperm(len(self.lengths), generator=generator)[: len(self)]
         groups = [part[self.lengths[part].argsort(stable=True)] for part in order.split(GROUP * self.batch)]
         batches = [batch for group in groups for batch in group.split(self.batch)]
-        short = [batch for batch in batches if len(batch) < self.batch]
-        whole = [batch for batch in batches if len(batch) == self.batch]
-        for place in torch.randperm(len(whole), generator=generator).tolist():
-            yield from whole[place].tolist()
-        for batch in short:
-            yield from batch.tolist()
+        for place in torch.randperm(len(batches), generator=generator).tolist():
+            yield from batches[place].tolist()

@@ -76,7 +76,7 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     from spinformer.data.named import load_texts
     from spinformer.evaluate.classifier import evaluate
     from spinformer.training.classifier import train
-    from spinformer.training.recipe import Recipe
+    from spinformer.training.recipe import WORD_HEADS, Recipe
 
     torch.set_num_threads(1)
     recipe = Recipe.read(CONFIGS / f"{job.config}.yaml")
@@ -89,7 +89,7 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     }
     encoder = changes.get("encoder", recipe.encoder)
     changes["encoder"] = place.encoders.get(encoder, encoder)
-    if place.vectors is not None:
+    if recipe.head in WORD_HEADS:
         changes["vectors"] = str(place.vectors)
     recipe = recipe.change(**changes)
     folder = kept / f"{job.name}-{job.seed}"

@@ -75,6 +75,7 @@ def estimate_values(
     generator: torch.Generator | None = None,
     seed: Tensor | None = None,
     shared: bool = False,
+    errors: bool = True,
     chunk: int = 2**22,
 ) -> Estimate:
     """sum over k of w_k Delta(T_k) / sum over k of w_k,   w_k = P(T_k) / Q(T_k)      (Eqs. 32-36)
@@ -87,7 +88,8 @@ def estimate_values(
     estimator: "plain"; "paired", each coalition with its reflection; "control", paired and with the squared-norm
     control variate (norm games, uniform weighting and proposal); "auto", the last of these that applies.
     generator or seed: where the randomness comes from. shared: the same random numbers for every game of the batch,
-    so that a game's estimate does not depend on the batch it stands in.
+    so that a game's estimate does not depend on the batch it stands in. errors: without them stderr is NaN throughout,
+    which saves the work where nobody looks at it.
     chunk: pairs are worked off in blocks of rows of at most about `chunk` elements (B K rows n); peak memory is
     about 30 max(chunk, B K n) numbers, with gradients too, since each block is recomputed in the backward pass.
 
@@ -111,7 +113,7 @@ def estimate_values(
     block = 1 if estimator == "plain" else 2
     coalitions = source.draw(game, budget, seed, paired=block == 2, shared=shared)
     control = SquaredNormControl(game) if estimator == "control" and isinstance(game, NormGame) else None
-    sample = _Sample(game, index, weighting, heat, source, coalitions, control, plain_draws, block)
+    sample = _Sample(game, index, weighting, heat, source, coalitions, control, plain_draws, block, errors)
     values, stderr, ess = sample.pairs(chunk) if indices.is_pairwise(index) else sample.players()
     return Estimate(game.unbatch(values), game.unbatch(stderr), game.unbatch(ess), budget)
 
@@ -129,6 +131,7 @@ class _Sample:
     control: SquaredNormControl | None
     equal_weights: bool
     block: int
+    errors: bool
 
     def players(self) -> tuple[Tensor, Tensor, Tensor]:
         """Estimates for every player: values, stderr, ess, each (B, n)."""
@@ -184,10 +187,12 @@ class _Sample:
         return (target - log_probability(self.proposal)).to(without.dtype)
 
     def _average(self, delta: Tensor, log_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        return weighted_mean(delta, log_weight, self.block)
+        return weighted_mean(delta, log_weight, self.block, self.errors)
 
 
-def weighted_mean(delta: Tensor, log_weight: Tensor | None, block: int) -> tuple[Tensor, Tensor, Tensor]:
+def weighted_mean(
+    delta: Tensor, log_weight: Tensor | None, block: int, errors: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
     """Mean over draws (dim 1) with normalised weights exp(log_weight), standard error, effective sample size.
 
     The standard error is the jackknife's over blocks of `block` draws,
@@ -196,28 +201,30 @@ def weighted_mean(delta: Tensor, log_weight: Tensor | None, block: int) -> tuple
     weight, since nothing then tells how far off it is.
     """
     budget = delta.shape[1]
-    blocks = -(-budget // block)
-    if log_weight is None:
-        mean = delta.mean(1)
-        with torch.no_grad():
-            residual = _per_block((delta - mean.unsqueeze(1)) / budget, block)
-            share = _per_block(torch.full((1, budget), 1 / budget, device=delta.device, dtype=delta.dtype), block)
-            share = share.view(1, blocks, *[1] * (delta.dim() - 2))
-            ess = torch.full_like(mean, budget)
-    else:
-        weight = log_weight.softmax(1)
-        mean = (weight * delta).sum(1)
-        with torch.no_grad():
-            residual = _per_block(weight * (delta - mean.unsqueeze(1)), block)
-            share = _per_block(weight, block)
-            ess = 1 / weight.square().sum(1)
+    weight = None if log_weight is None else log_weight.softmax(1)
+    mean = delta.mean(1) if weight is None else (weight * delta).sum(1)
     with torch.no_grad():
-        tiny = torch.finfo(delta.dtype).eps
-        change = residual / (1 - share).clamp_min(tiny)  # by how much the mean moves when a block is left out
-        stderr = ((blocks - 1) / blocks * change.square().sum(1)).sqrt() * _widening(change)
-        lone = ess < 1 + 1e-3 if blocks > 1 else torch.ones_like(ess, dtype=torch.bool)
-        stderr = stderr.masked_fill(lone, torch.inf)
+        ess = torch.full_like(mean, budget) if weight is None else 1 / weight.square().sum(1)
+        stderr = _jackknife(delta, mean, weight, ess, block) if errors else mean.new_full((), torch.nan).expand_as(mean)
     return mean, stderr, ess
+
+
+def _jackknife(delta: Tensor, mean: Tensor, weight: Tensor | None, ess: Tensor, block: int) -> Tensor:
+    """The standard error of `weighted_mean`."""
+    budget = delta.shape[1]
+    blocks = -(-budget // block)
+    if weight is None:
+        residual = _per_block((delta - mean.unsqueeze(1)) / budget, block)
+        share = _per_block(torch.full((1, budget), 1 / budget, device=delta.device, dtype=delta.dtype), block)
+        share = share.view(1, blocks, *[1] * (delta.dim() - 2))
+    else:
+        residual = _per_block(weight * (delta - mean.unsqueeze(1)), block)
+        share = _per_block(weight, block)
+    tiny = torch.finfo(delta.dtype).eps
+    change = residual / (1 - share).clamp_min(tiny)  # by how much the mean moves when a block is left out
+    stderr = ((blocks - 1) / blocks * change.square().sum(1)).sqrt() * _widening(change)
+    lone = ess < 1 + 1e-3 if blocks > 1 else torch.ones_like(ess, dtype=torch.bool)
+    return stderr.masked_fill(lone, torch.inf)
 
 
 def _widening(change: Tensor) -> Tensor:

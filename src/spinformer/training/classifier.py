@@ -3,6 +3,7 @@
 import json
 import time
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from spinformer.data.named import load_texts
 from spinformer.data.texts import Texts
 from spinformer.models.encoders import encoder_path
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.models.words import corpus_words, from_vectors
 from spinformer.training.card import write_card
 from spinformer.training.recipe import WORD_HEADS, Recipe
 from spinformer.training.teacher import teach
@@ -31,7 +33,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     checkpoint = _checkpoint(recipe, output, resume)
     train_texts, dev_texts = _texts(recipe)
     set_seed(recipe.seed)
-    model, tokenizer = build(recipe, train_texts.names)
+    model, tokenizer = build(recipe, train_texts)
     pairs, targets = len(train_texts), None
     if recipe.teacher is not None:
         train_texts, targets = teach(
@@ -77,20 +79,24 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     return record
 
 
-def build(recipe: Recipe, names: tuple[str, ...]) -> tuple[PreTrainedModel, Any]:
-    """The model and the tokenizer of a recipe, for these classes."""
+def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
+    """The model and the tokenizer of a recipe, for the classes of these texts (and their words, for dam and esim)."""
     if recipe.head in WORD_HEADS:
-        from spinformer.models.words import WordForSequenceClassification
-
-        return WordForSequenceClassification.from_vectors(
-            recipe.vectors, recipe.head, labels=names, **({"dropout": recipe.dropout})
+        return from_vectors(
+            recipe.vectors,
+            recipe.head,
+            labels=texts.names,
+            corpus_words=corpus_words(chain(texts.first, texts.second or ())),
+            vector_length=recipe.vector_length,
+            seed=recipe.seed,
+            dropout=recipe.dropout,
         )
     path = encoder_path(recipe.encoder)
     tokenizer = AutoTokenizer.from_pretrained(path)
     model = NeuroGameForSequenceClassification.from_encoder(
         path,
-        num_labels=len(names),
-        labels=names,
+        num_labels=len(texts.names),
+        labels=texts.names,
         head=recipe.head,
         residual=recipe.residual,
         classifier_layers=recipe.classifier_layers,
@@ -168,7 +174,6 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
         logging_nan_inf_filter=False,
         report_to=["tensorboard"] if find_spec("tensorboard") else "none",
         dataloader_num_workers=recipe.workers,
-        dataloader_drop_last=True,
         remove_unused_columns=False,
         label_names=["labels"],
         disable_tqdm=quiet,

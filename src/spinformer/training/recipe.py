@@ -32,6 +32,9 @@ class Recipe:
     encoder: str = _option("minilm", "folder, hub id, or short name of a pretrained encoder")
     head: Head = _option("neurogame", "what stands on the encoder; dam and esim are models of their own, on `vectors`")
     vectors: str | None = _option(None, "GloVe file for the heads dam and esim")
+    vector_length: float | None = _option(
+        None, "length that every word vector is scaled to; by default the model's own"
+    )
     game: dict[str, Any] = _option({}, "options of the NeuroGame layer: preset, heads, samples, temperature ...")
     residual: bool = _option(True, "add the first token's vector to the game's output")
     classifier_layers: int = _option(1, "hidden layers of the classifier")
@@ -124,7 +127,7 @@ class Recipe:
         return asdict(self)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: argparse._ActionsContainer) -> None:
     """One flag for each option of `Recipe`; those not given stay as the recipe file has them."""
     hints = get_type_hints(Recipe)
     defaults = Recipe()

@@ -2,7 +2,7 @@
 
 from spinformer.extras import require
 
-require("transformers", extra="encoder")
+require("transformers", extra="nli")
 
 from spinformer.models.words.configuration import WordConfig  # noqa: E402
 from spinformer.models.words.modeling import WordForSequenceClassification, from_vectors  # noqa: E402
