@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "train an attractor network on images, without backpropagation",
     ),
     "retrieve": ("spinformer.cli.retrieve", "run an attractor network on corrupted images; pictures, a GIF, energies"),
+    "reproduce nli": ("spinformer.cli.reproduce_nli", "every classifier of docs/nli.md, trained and scored"),
     "reproduce attractor": ("spinformer.cli.reproduce_attractor", "the attractor paper's figures, claims and speed"),
 }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from spinformer.report import attractor
+from spinformer.report import attractor, nli
 from spinformer.report.markdown import Record, markdown
 
 
@@ -137,6 +137,11 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "crossover": ("crossover", crossover),
     "linear": ("linear", linear),
     "distance": ("linear", distance),
+    "nli-heads": ("nli-heads", nli.classifiers),
+    "nli-base": ("nli-base", nli.classifiers),
+    "nli-difference": ("nli-heads", nli.difference),
+    "nli-search": ("nli-tune", nli.search),
+    "nli-table-5": ("nli-heads", nli.table_5),
     "attractor-claims": ("attractor", attractor.claims),
     "attractor-errors": ("attractor", attractor.errors),
     "attractor-use": ("attractor-use", attractor.use),

@@ -1,0 +1,60 @@
+"""Train and score every classifier of docs/nli.md: the search for a recipe, the heads, the larger encoder.
+
+Needs the corpora as files: snli_train, snli_dev, snli_test, mnli_train, mnli_dev_matched, breaking_nli, monli,
+hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label), and a GPU: `heads` is eighteen trainings.
+Stopped, a stage goes on where it was when started again: runs that are on file in RUNS are not repeated.
+"""
+
+import argparse
+from pathlib import Path
+
+from spinformer import results
+from spinformer.experiments.nli import Place, perform
+from spinformer.experiments.nli_stages import SEEDS, stage, summary
+
+STAGES = ("tune", "base", "heads")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("--stage", choices=STAGES, required=True, help="which runs")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
+    parser.add_argument("--encoder", action="append", default=[], metavar="NAME=FOLDER", help="minilm=..., mpnet=...")
+    parser.add_argument("--vectors", type=Path, help="GloVe file, for stage base")
+    parser.add_argument("--runs", type=Path, default=Path("runs/nli"), help="folder for models (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time (default 1)")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of each row (default %(default)s)")
+    parser.add_argument("--only", nargs="+", help="names of the rows to run (default all)")
+    parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one stage and write results/nli-STAGE.json."""
+    encoders = {}
+    for entry in args.encoder:
+        name, mark, folder = entry.partition("=")
+        if not mark:
+            raise ValueError(f"--encoder must be NAME=FOLDER; got {entry!r}")
+        encoders[name] = folder
+    jobs, sets = stage(args.stage, args.seeds)
+    if args.only:
+        jobs = [job for job in jobs if job.name in args.only]
+        if not jobs:
+            raise ValueError(f"no row of stage {args.stage} is named {', '.join(args.only)}")
+    missing = [name for name in (*sets, "snli_train", "mnli_train") if not (args.data / f"{name}.jsonl.gz").is_file()]
+    if missing:
+        raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
+    place = Place(args.data, encoders, args.vectors, args.runs)
+    records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)
+    if not records:
+        raise ValueError("no run came to its end")
+    path = results.write(
+        f"nli-{args.stage}",
+        summary(records),
+        command=f"spinformer reproduce nli --stage {args.stage} --seeds {args.seeds}",
+        config={"stage": args.stage, "seeds": args.seeds, "rows": sorted({job.name for job in jobs})},
+        data=records[0]["data"],
+        directory=args.results,
+    )
+    print(f"{len(records)} of {len(jobs)} runs; {path}")
+    return 0 if len(records) == len(jobs) else 1

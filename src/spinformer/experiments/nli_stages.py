@@ -1,0 +1,77 @@
+"""The runs behind docs/nli.md: which recipes, which seeds, scored on which sets."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spinformer.experiments.nli import DEV, TESTS, Job
+
+SEEDS = 3
+# Rows of the table that are trained by one recipe, with the file in configs/nli of each.
+HEADS = {
+    "neurogame": "default",
+    "cls": "cls",
+    "mean": "mean",
+    "attention": "attention",
+    "released": "released",
+    "paper": "paper-layer",
+}
+# What the first search held fixed: the default recipe before it.
+START: Mapping[str, Any] = {
+    "epochs": 3,
+    "batch_size": 128,
+    "learning_rate": 2e-4,
+    "consistency": 0.0,
+    "residual": True,
+}
+LINEAR: Mapping[str, Any] = {"couplings": "linear", "draws": "shared"}
+
+
+def _tune(name: str, config: str = "default", **changes: Any) -> Job:
+    return Job(name, config, {**START, **changes})
+
+
+TUNE = (
+    _tune("cls-base", "cls"),
+    _tune("cls-rd.5", "cls", consistency=0.5),
+    _tune("cls-rd1.5", "cls", consistency=1.5),
+    _tune("cls-ls", "cls", label_smoothing=0.1),
+    _tune("cls-lr3", "cls", consistency=0.5, learning_rate=3e-4),
+    _tune("cls-lr1", "cls", consistency=0.5, learning_rate=1e-4),
+    _tune("ng-rd.5", consistency=0.5),
+    _tune("ng-nores", consistency=0.5, residual=False),
+    _tune("ng-h4", consistency=0.5, game={**LINEAR, "heads": 4, "head_dim": 64}),
+    _tune("ng-dense", consistency=0.5, game={"draws": "shared", "couplings": "dense"}),
+    _tune("ng-nospecial", consistency=0.5, game={**LINEAR, "special_tokens": False}),
+    _tune("mean-rd.5", "mean", consistency=0.5),
+)
+
+
+def stage(name: str, seeds: int = SEEDS) -> tuple[Sequence[Job], Sequence[str]]:
+    """Jobs and sets of a stage: "tune" (the search, on the development set alone), "base" (the larger encoder, one
+    seed, and the two models on word vectors) or "heads" (every head on the same encoder)."""
+    if name == "tune":
+        return TUNE, (DEV,)
+    if name == "base":
+        words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in range(seeds)]
+        return [Job("mpnet", "mpnet"), *words], (DEV, *TESTS)
+    return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in range(seeds)], (DEV, *TESTS)
+
+
+def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One record of all runs of a stage, with the machine and the data that they have in common."""
+    runs = []
+    for record in records:
+        outcome = record["outcome"]
+        scores = {
+            name: {
+                "accuracy": found["scores"]["accuracy"],
+                "interval": found["scores"]["interval"],
+                "macro_f1": found["scores"]["macro_f1"],
+                "ece": found["scores"]["ece"],
+                "count": found["count"],
+                "game": found["game"],
+            }
+            for name, found in outcome["scores"].items()
+        }
+        runs.append({**outcome, "scores": scores, "recipe": record["config"]["recipe"], "written": record["written"]})
+    return {"runs": runs}

@@ -1,0 +1,108 @@
+"""Tables of docs/nli.md: classifiers trained here, the search for a recipe, and the paper's Table 5."""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from spinformer.report.markdown import Record, markdown
+
+SETS = {
+    "snli_test": "SNLI test",
+    "mnli_dev_matched": "MNLI matched",
+    "breaking_nli": "Breaking NLI",
+    "monli": "MoNLI",
+    "hans_regenerated": "HANS (regenerated)",
+    "sick_test": "SICK test",
+}
+NAMES = {
+    "neurogame": "NeuroGame, `default`",
+    "paper": "NeuroGame, `paper` layer",
+    "cls": "first token (CLS)",
+    "mean": "mean",
+    "attention": "softmax attention pooling",
+    "released": "the authors' released head",
+    "mpnet": "NeuroGame, `default`, on all-mpnet-base-v2",
+    "dam": "DAM, GloVe 100d",
+    "esim": "ESIM, GloVe 100d",
+}
+# Two-sided 95% points of Student's t for 2 and for 4 degrees of freedom: three seeds, and two means of three seeds.
+STUDENT = {2: 4.303, 4: 2.776}
+# Table 5 of the NeuroGame paper, as printed there.
+TABLE_5 = (
+    ("DAM", 83.30, 68.41, "382K"),
+    ("ESIM", 87.00, 76.63, "4.3M"),
+    ("BERT-Base", 88.86, 80.99, "110M"),
+    ("BERT-Large", 90.33, 84.83, "340M"),
+    ("RoBERTa-Base", 86.95, 85.98, "125M"),
+    ("RoBERTa-Large", 91.83, 90.20, "355M"),
+    ("ALBERT-Base", 86.49, 79.89, "11M"),
+    ("ALBERT-Large", 90.85, 86.76, "17M"),
+    ("NGT", 86.60, 79.00, "110M"),
+)
+
+
+def rows(record: Record) -> dict[str, list[Record]]:
+    """Runs by row, in the order of NAMES."""
+    runs = record["outcome"]["runs"]
+    return {name: found for name in NAMES if (found := [run for run in runs if run["job"] == name])}
+
+
+def accuracies(runs: Sequence[Record], name: str) -> list[float]:
+    """In percent, one a seed."""
+    return [100 * run["scores"][name]["accuracy"] for run in runs]
+
+
+def classifiers(record: Record) -> str:
+    """Mean and standard deviation over seeds, on every set."""
+
+    def cell(runs: Sequence[Record], name: str) -> str:
+        found = accuracies(runs, name)
+        return f"{fmean(found):.2f}" + (f" ± {stdev(found):.2f}" if len(found) > 1 else "")
+
+    lines = [
+        [
+            NAMES[name],
+            *(cell(runs, column) for column in SETS),
+            f"{runs[0]['parameters'] / 1e6:.1f}M",
+            f"{runs[0]['pairs']:,}",
+            f"{fmean(run['train_seconds'] for run in runs):.0f} s",
+            len(runs),
+        ]
+        for name, runs in rows(record).items()
+    ]
+    return markdown(["model", *SETS.values(), "parameters", "pairs", "training", "seeds"], lines)
+
+
+def difference(record: Record) -> str:
+    """NeuroGame against each other head: difference of the means, with its 95% interval over seeds."""
+    found = rows(record)
+    ours = found["neurogame"]
+    lines = []
+    for name in ("cls", "mean", "attention"):
+        cells = []
+        for column in ("snli_dev", "snli_test", "mnli_dev_matched"):
+            a, b = accuracies(ours, column), accuracies(found[name], column)
+            spread = STUDENT[len(a) + len(b) - 2] * math.sqrt(stdev(a) ** 2 / len(a) + stdev(b) ** 2 / len(b))
+            cells.append(f"{fmean(a) - fmean(b):+.2f} ± {spread:.2f}")
+        lines.append([f"NeuroGame less {NAMES[name]}", *cells])
+    return markdown(["", "SNLI dev", "SNLI test", "MNLI matched"], lines)
+
+
+def search(record: Record) -> str:
+    """The search for a recipe: what each run changed, and its accuracy on SNLI dev."""
+    shown = ("head", "consistency", "learning_rate", "label_smoothing", "residual")
+    lines = []
+    for run in record["outcome"]["runs"]:
+        recipe = run["recipe"]
+        game = {key: value for key, value in recipe["game"].items() if key != "draws"}
+        options = ", ".join(f"{key} {value}" for key, value in game.items()) if recipe["head"] == "neurogame" else ""
+        accuracy = f"{100 * run['scores']['snli_dev']['accuracy']:.2f}"
+        lines.append([recipe["head"], *(recipe[name] for name in shown[1:]), options, accuracy])
+    return markdown([*shown, "game", "SNLI dev"], lines)
+
+
+def table_5(record: Record) -> str:
+    """As the paper prints it; nothing in it was measured here."""
+    return markdown(
+        ["model", "SNLI", "MNLI matched", "parameters"], [[n, f"{s:.2f}", f"{m:.2f}", p] for n, s, m, p in TABLE_5]
+    )
