@@ -20,13 +20,37 @@ def load_classifier(source: str, *, device: torch.device | str = "cpu") -> tuple
     source: a folder that `save_pretrained` wrote, or a name on the hub. Ours and every other architecture that
     transformers can load. Weights that are missing, of another shape or damaged are an error: nothing is made up.
     """
-    transformers = require("transformers", extra="nli")
-    for ours in ("spinformer.models.neurogame", "spinformer.models.words"):
-        importlib.import_module(ours)  # makes our classes known to transformers
+    transformers = _transformers()
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device must be one of this machine's, as cpu or cuda; got {device!r} ({error})") from None
+    with _reading(transformers, source):
+        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+            source, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    _complete(source, model, tokenizer, report)
+    return model.to(device).eval(), tokenizer
+
+
+def load_config(source: str) -> Any:
+    """The configuration alone, which has the class names."""
+    transformers = _transformers()
+    with _reading(transformers, source):
+        return transformers.AutoConfig.from_pretrained(source)
+
+
+def _transformers() -> Any:
+    transformers = require("transformers", extra="nli")
+    for ours in ("spinformer.models.neurogame", "spinformer.models.words"):
+        importlib.import_module(ours)  # makes our classes known to transformers
+    return transformers
+
+
+@contextmanager
+def _reading(transformers: Any, source: str) -> Iterator[None]:
+    """Quietly, and whatever goes wrong is one line that names the source."""
     folder = Path(source)
     here = folder.is_dir()
     if not here and not _hub_name(source):
@@ -35,15 +59,10 @@ def load_classifier(source: str, *, device: torch.device | str = "cpu") -> tuple
         )
     with _quiet(transformers):
         try:
-            model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-                source, output_loading_info=True, ignore_mismatched_sizes=True
-            )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+            yield
         except Exception as error:  # whatever a damaged file makes the readers raise
             where = "the folder" if here else "no folder here, and on the hub"
             raise ValueError(f"no model could be read from {source} ({where}): {_line(error)}") from error
-    _complete(source, model, tokenizer, report)
-    return model.to(device).eval(), tokenizer
 
 
 def _hub_name(source: str) -> bool:

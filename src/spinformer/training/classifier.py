@@ -1,6 +1,7 @@
 """Train a classifier by a recipe: data, model, Trainer, checkpoints, and a folder that others can load."""
 
 import json
+import shutil
 import time
 from importlib.util import find_spec
 from itertools import chain
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_seed
 
 from spinformer.data.features import Features
@@ -22,6 +24,7 @@ from spinformer.training.teacher import teach
 from spinformer.training.trainer import COMPLETE, ClassifierTrainer
 
 RECORD = "training.json"
+BEGUN = "recipe.json"
 
 
 def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = False) -> dict[str, Any]:
@@ -32,6 +35,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     """
     checkpoint = _checkpoint(recipe, output, resume)
     train_texts, dev_texts = _texts(recipe)
+    args = _arguments(recipe, output, quiet)
     set_seed(recipe.seed)
     model, tokenizer = build(recipe, train_texts)
     pairs, targets = len(train_texts), None
@@ -45,9 +49,9 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
         )
     train_data = Features(train_texts, tokenizer, recipe.max_length, targets)
     dev_data = Features(dev_texts, tokenizer, recipe.max_length)
-    args = _arguments(recipe, output, quiet)
     if len(train_data) < recipe.batch_size:
         raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
+    _claim(recipe, output)
     set_seed(recipe.seed)
     trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
     if checkpoint is not None and trainer.average is not None:
@@ -116,7 +120,7 @@ def last_checkpoint(output: Path) -> Path | None:
 
 def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:
     """Where to go on from; the recipe that a folder was begun with stays with it."""
-    kept = output / "recipe.json"
+    kept = output / BEGUN
     if kept.is_file():
         if not resume:
             raise FileExistsError(f"{output} already holds a run; resume it, or name another folder")
@@ -125,9 +129,23 @@ def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:
         if changed:
             raise ValueError(f"{output} was begun with another recipe; these differ: {', '.join(changed)}")
         return last_checkpoint(output)
-    output.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
     return None
+
+
+def _claim(recipe: Recipe, output: Path) -> None:
+    """From here on the folder holds a run. What a killed process left half-written goes: it would push whole
+    checkpoints out of the few that are kept.
+    """
+    PartialState().wait_for_everyone()  # every process has seen the folder as it was
+    if PartialState().is_main_process:
+        output.mkdir(parents=True, exist_ok=True)
+        partial = output / f"{BEGUN}.partial"
+        partial.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
+        partial.replace(output / BEGUN)
+        for folder in output.glob("checkpoint-*"):
+            if not (folder / COMPLETE).is_file():
+                shutil.rmtree(folder)
+    PartialState().wait_for_everyone()
 
 
 def _texts(recipe: Recipe) -> tuple[Texts, Texts]:
@@ -146,14 +164,15 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
     bfloat16 = recipe.precision == "bfloat16" or (
         recipe.precision == "auto" and cuda and torch.cuda.is_bf16_supported()
     )
-    probe = TrainingArguments(output_dir=str(output), report_to="none")  # knows how many processes there are
+    # Knows how many processes there are; on CPUs, only if it is told that it is on CPUs.
+    probe = TrainingArguments(output_dir=str(output), report_to="none", use_cpu=not cuda)
     parts = probe.world_size * recipe.accumulation
     if recipe.batch_size % parts:
         raise ValueError(
             f"batch_size {recipe.batch_size} must divide by {parts}, the {probe.world_size} process(es) times "
             f"accumulation {recipe.accumulation}"
         )
-    return TrainingArguments(
+    args = TrainingArguments(
         output_dir=str(output),
         per_device_train_batch_size=recipe.batch_size // parts,
         per_device_eval_batch_size=256 if cuda else 64,
@@ -180,3 +199,5 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
         ddp_find_unused_parameters=False,
         use_cpu=not cuda,
     )
+    args._n_gpu = min(args.n_gpu, 1)  # one device a process: several need several processes
+    return args

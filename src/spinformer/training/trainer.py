@@ -145,6 +145,13 @@ class ClassifierTrainer(Trainer):
         with self.average.applied():
             return super().evaluate(*args, **kwargs)
 
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
+        """The loss over each row once; Hugging Face counts the rows twice that fill up the last batch of a process."""
+        found = super().evaluation_loop(*args, **kwargs)
+        logits, labels = torch.as_tensor(found.predictions).float(), torch.as_tensor(found.label_ids)
+        found.metrics["eval_loss"] = float(functional.cross_entropy(logits, labels))
+        return found
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """With accuracy, effective sample size and residual of the steps since the last line."""
         if "loss" in logs:
@@ -153,6 +160,7 @@ class ClassifierTrainer(Trainer):
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()  # every process has written its part
         if self.args.should_save:
             folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
             if self.average is not None:
