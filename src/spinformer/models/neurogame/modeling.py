@@ -16,6 +16,7 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
+from transformers.utils import can_return_tuple
 
 from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
@@ -75,6 +76,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         """The encoder's."""
         self.encoder.set_input_embeddings(value)
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -89,7 +91,6 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             raise ValueError("expected input_ids or inputs_embeds; got neither")
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
-        inputs.pop("return_dict", None)
         hidden = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         ).last_hidden_state
@@ -139,7 +140,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
 
         labels: the class names, in order; encoder_dropout: replaces every dropout probability of the encoder.
         """
-        encoder_config = AutoConfig.from_pretrained(path)
+        with checkpoints.reading(path):
+            encoder_config = AutoConfig.from_pretrained(path)
         if encoder_dropout is not None:
             _set_dropout(encoder_config, encoder_dropout)
         names = labels or tuple(f"LABEL_{place}" for place in range(num_labels))
@@ -155,12 +157,20 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             label2id={name: place for place, name in enumerate(names)},
         )
         model = cls(config)
-        model.model.encoder = AutoModel.from_pretrained(
-            path, config=encoder_config, dtype=torch.float32, **_no_pooler(encoder_config)
-        )
+        with checkpoints.reading(path), checkpoints.quiet():
+            model.model.encoder, info = AutoModel.from_pretrained(
+                path,
+                config=encoder_config,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **_no_pooler(encoder_config),
+            )
+        checkpoints.check_weights(path, info, ("mismatched_keys", "missing_keys"))
         encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
         return model
 
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -184,6 +194,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             attention_mask=attention_mask,
             special_tokens_mask=special_tokens_mask,
             inputs_embeds=inputs_embeds,
+            return_dict=True,
             **inputs,
         )
         vector = base.pooler_output
