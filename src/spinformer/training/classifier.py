@@ -15,6 +15,7 @@ from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_
 from spinformer.data.features import Features
 from spinformer.data.named import load_texts
 from spinformer.data.texts import Texts
+from spinformer.evaluate.predict import fits
 from spinformer.models.encoders import encoder_path
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.words import corpus_words, from_vectors
@@ -38,6 +39,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     args = _arguments(recipe, output, quiet)
     set_seed(recipe.seed)
     model, tokenizer = build(recipe, train_texts)
+    fits(model, tokenizer, recipe.max_length)
     pairs, targets = len(train_texts), None
     if recipe.teacher is not None:
         train_texts, targets = teach(
@@ -51,9 +53,9 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     dev_data = Features(dev_texts, tokenizer, recipe.max_length)
     if len(train_data) < recipe.batch_size:
         raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
-    _claim(recipe, output)
     set_seed(recipe.seed)
     trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
+    _claim(recipe, output)
     if checkpoint is not None and trainer.average is not None:
         trainer.average.load(checkpoint)
     start = time.perf_counter()
