@@ -33,7 +33,8 @@ def tokenizer(types: bool = True) -> PreTrainedTokenizerFast:
 
 def bert(**options) -> BertConfig:
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    return BertConfig(**{"vocab_size": 4 + len(WORDS), "max_position_embeddings": 128, **sizes, **options})
+    sizes |= {"vocab_size": 4 + len(WORDS), "max_position_embeddings": 128}
+    return BertConfig(**{**sizes, "initializer_range": 0.1, **options})  # wide enough that it learns quickly
 
 
 def save_encoder(folder: Path, config=None, types: bool = True) -> Path:
