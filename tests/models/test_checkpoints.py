@@ -43,7 +43,9 @@ def refused(path, *messages):
 
 def test_a_whole_one_loads(folder):
     model = NeuroGameForSequenceClassification.from_pretrained(folder)
-    again, info = NeuroGameForSequenceClassification.from_pretrained(str(folder), output_loading_info=True)
+    again, info = NeuroGameForSequenceClassification.from_pretrained(
+        pretrained_model_name_or_path=str(folder), output_loading_info=True
+    )
     assert not info["missing_keys"]
     for name, value in model.state_dict().items():
         assert torch.equal(value, again.state_dict()[name]), name

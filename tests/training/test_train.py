@@ -21,13 +21,14 @@ from safetensors.torch import load_file
 from torch.nn import functional
 from transformers import AutoTokenizer
 
+from spinformer.cli import main
 from spinformer.data.features import Collate, Features
 from spinformer.data.texts import Texts
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.training.classifier import last_checkpoint, train
 from spinformer.training.recipe import Recipe
-from spinformer.training.trainer import COMPLETE
-from tests.tiny import NLI, rows, save_rows
+from spinformer.training.trainer import COMPLETE, ClassifierTrainer
+from tests.tiny import NLI, WORDS, rows, save_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -164,11 +165,52 @@ def test_every_option_runs(recipe, tmp_path, options):
     assert bool(list((tmp_path / "run").glob("checkpoint-*"))) == ("save_steps" not in options)
 
 
+@pytest.mark.parametrize("head", ["dam", "esim"])
+def test_heads_on_word_vectors(recipe, tmp_path, head):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("".join(f"{word} {' '.join(map(str, torch.randn(4).tolist()))}\n" for word in WORDS))
+    own = recipe.change(head=head, vectors=str(vectors), epochs=1, vector_length=2.0)
+    record = train(own, tmp_path / "run", quiet=True)
+    assert len(losses(record)) == 5
+    assert f"head `{head}` on the encoder\n`vectors.txt`" in (tmp_path / "run" / "README.md").read_text()
+    assert main(["evaluate", str(tmp_path / "run"), recipe.dev, "--device", "cpu"]) == 0
+
+
+def test_learning_from_a_teacher(learnt, recipe, tmp_path):
+    teacher, _ = learnt
+    own = recipe.change(teacher=str(teacher), views=3, teacher_weight=1.0, epochs=1, log_steps=1, head="mean")
+    record = train(own, tmp_path / "a", quiet=True)
+    assert len(losses(record)) == 3 * 165 // 16
+    assert (record["pairs"], set(record["data"])) == (165, {"train.jsonl", "dev.jsonl"})
+    train(own, tmp_path / "b", quiet=True)  # from the answers that are kept
+    assert same(tmp_path / "a", tmp_path / "b")
+    plain = train(own.change(teacher=None, views=1), tmp_path / "c", quiet=True)
+    assert losses(plain)[0] != losses(record)[0]
+
+
+def test_the_optimizer_has_the_recipes_rates_and_decays(recipe, tmp_path, monkeypatch):
+    seen = []
+
+    def keep(self, *args, **kwargs):
+        seen.append((self.model, self.create_optimizer()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ClassifierTrainer, "train", keep)
+    own = recipe.change(learning_rate=1e-3, head_factor=5.0, weight_decay=0.02)
+    with pytest.raises(KeyboardInterrupt):
+        train(own, tmp_path / "run", quiet=True)
+    model, optimizer = seen[0]
+    assert isinstance(optimizer, torch.optim.AdamW)
+    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+    assert len(groups) == sum(len(group["params"]) for group in optimizer.param_groups) == len(list(model.parameters()))
+    for name, parameter in model.named_parameters():
+        group = groups[id(parameter)]
+        assert group["lr"] == pytest.approx(1e-3 if name.startswith("model.encoder.") else 5e-3), name
+        assert group["weight_decay"] == (0.02 if parameter.dim() > 1 else 0.0), name
+
+
 def test_the_loss_by_hand(recipe, tmp_path, monkeypatch):
     """The first update's loss is the smoothed cross-entropy of the fresh model on the sampler's first batch."""
-    from spinformer.training import classifier
-    from spinformer.training.trainer import ClassifierTrainer
-
     still = recipe.change(
         head="cls", dropout=0.0, encoder_dropout=0.0, label_smoothing=0.1, accumulation=2, log_steps=1, epochs=1
     )
@@ -185,7 +227,7 @@ def test_the_loss_by_hand(recipe, tmp_path, monkeypatch):
             seen.append(float(0.9 * gold - 0.1 * logs.mean()))
         return found
 
-    monkeypatch.setattr(classifier.ClassifierTrainer, "compute_loss", keep)
+    monkeypatch.setattr(ClassifierTrainer, "compute_loss", keep)
     record = train(still, tmp_path / "run", quiet=True)
     assert losses(record)[0] == pytest.approx(sum(seen) / 2, abs=1e-5)
 
@@ -245,8 +287,6 @@ def test_the_same_recipe_twice_gives_the_same_weights(recipe, tmp_path):
 
 def test_stopped_anywhere_it_goes_on_to_the_same_weights(recipe, tmp_path, monkeypatch):
     """In this process: an error at any update, with everything that draws random numbers on."""
-    from spinformer.training.trainer import ClassifierTrainer
-
     own = recipe.change(mixup=0.2, ema=0.9, save_steps=3, accumulation=2, epochs=2)
     train(own, tmp_path / "whole", quiet=True)
     step = ClassifierTrainer.training_step

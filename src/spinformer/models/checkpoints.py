@@ -1,5 +1,6 @@
 """Loading a checkpoint, or saying in one line why it cannot be loaded."""
 
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,8 +49,7 @@ def check_weights(path: Any, info: dict[str, Any], kinds: Sequence[str]) -> None
 @contextmanager
 def quiet() -> Iterator[None]:
     """No reports and bars of transformers while loading: what matters of them is raised as an error."""
-    from transformers.utils import logging
-
+    logging: Any = importlib.import_module("transformers.utils.logging")
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -87,7 +88,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
 
 def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
     """The model and the tokenizer of a recipe, for the classes of these texts (and their words, for dam and esim)."""
-    if recipe.head in WORD_HEADS:
+    if recipe.head in WORD_HEADS and recipe.vectors is not None:
         return from_vectors(
             recipe.vectors,
             recipe.head,
@@ -151,10 +152,9 @@ def _claim(recipe: Recipe, output: Path) -> None:
 
 
 def _texts(recipe: Recipe) -> tuple[Texts, Texts]:
-    columns = {"first": recipe.first, "second": recipe.second, "label": recipe.label}
-    names = tuple(recipe.names) or None
-    train_texts = load_texts(recipe.train, names=names, **columns)
-    dev_texts = load_texts(recipe.dev, names=train_texts.names, **columns)
+    load = partial(load_texts, first=recipe.first, second=recipe.second, label=recipe.label)
+    train_texts = load(recipe.train, names=tuple(recipe.names) or None)
+    dev_texts = load(recipe.dev, names=train_texts.names)
     if recipe.limit is not None and recipe.limit < len(train_texts):
         order = torch.randperm(len(train_texts), generator=torch.Generator().manual_seed(recipe.seed))
         train_texts = train_texts.select(order[: recipe.limit].tolist())

@@ -16,7 +16,6 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
-from transformers.utils import can_return_tuple
 
 from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
@@ -47,12 +46,13 @@ class NeuroGamePreTrainedModel(PreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_attention_backend = True
-    _no_split_modules = ("NeuroGamePooling",)
+    _no_split_modules = ["NeuroGamePooling"]  # noqa: RUF012
 
     @classmethod
-    def from_pretrained(cls, path: Any, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, **kwargs: Any) -> Any:
         """As in Hugging Face; a damaged file, another architecture or missing weights are a clear ValueError."""
-        return checkpoints.load(super().from_pretrained, cls.config_class, path, *args, **kwargs)
+        path = pretrained_model_name_or_path
+        return checkpoints.load(super().from_pretrained, cls.config_class, path, *model_args, **kwargs)
 
 
 class NeuroGameModel(NeuroGamePreTrainedModel):
@@ -76,15 +76,15 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         """The encoder's."""
         self.encoder.set_input_embeddings(value)
 
-    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         special_tokens_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        return_dict: bool | None = None,
         **inputs: Any,
-    ) -> NeuroGameModelOutput:
+    ) -> NeuroGameModelOutput | tuple[Any, ...]:
         """input_ids or inputs_embeds as the encoder takes them; `inputs`: what else it takes (token_type_ids ...)."""
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
@@ -97,7 +97,8 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
         pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
-        return NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, game=game)
+        output = NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, game=game)
+        return output.to_tuple() if return_dict is False else output
 
 
 class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
@@ -105,12 +106,12 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
+        self.num_labels = int(config.num_labels or 0)
         self.model = NeuroGameModel(config)
         self.classifier = classifier(
             config.head,
             config.hidden_size,
-            config.num_labels,
+            self.num_labels,
             layers=config.classifier_layers,
             dropout=config.dropout,
         )
@@ -170,7 +171,6 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
         return model
 
-    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -181,8 +181,9 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         special_tokens_mask: Tensor | None = None,
         output_game: bool = False,
         mix: tuple[Tensor, Tensor] | None = None,
+        return_dict: bool | None = None,
         **inputs: Any,
-    ) -> NeuroGameClassifierOutput:
+    ) -> NeuroGameClassifierOutput | tuple[Any, ...]:
         """labels: (B,) class positions, for the loss; output_game: whether the output carries the game.
 
         mix = (order, weight): mixup, the classifier sees weight z + (1 - weight) z[order] (Zhang et al., 2018, on z).
@@ -194,7 +195,6 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             attention_mask=attention_mask,
             special_tokens_mask=special_tokens_mask,
             inputs_embeds=inputs_embeds,
-            return_dict=True,
             **inputs,
         )
         vector = base.pooler_output
@@ -202,15 +202,16 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             order, weight = mix
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
         logits = self.classifier(vector)
-        loss = None if labels is None else functional.cross_entropy(logits.float(), labels)
-        return NeuroGameClassifierOutput(loss=loss, logits=logits, game=base.game if output_game else None)
+        loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
+        output = NeuroGameClassifierOutput(loss=loss, logits=logits, game=base.game if output_game else None)
+        return output.to_tuple() if return_dict is False else output
 
 
 def _no_pooler(config: PreTrainedConfig) -> dict[str, bool]:
     """Encoders that come with a pooler of their own are built without it: nothing here would use or train it."""
-    kind = AutoModel._model_mapping[type(config)]
+    kind: Any = AutoModel._model_mapping[type(config)]
     kind = kind[0] if isinstance(kind, tuple) else kind
-    takes = "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+    takes = "add_pooling_layer" in inspect.signature(kind).parameters
     return {"add_pooling_layer": False} if takes else {}
 
 
