@@ -344,7 +344,7 @@ def test_killed_it_goes_on_to_the_same_weights(recipe, tmp_path):
                     assert process.poll() is None, (tmp_path / "log").read_text()
                     assert time.monotonic() < end, (tmp_path / "log").read_text()
                     time.sleep(0.005)
-                time.sleep(draw.uniform(0, 0.3))
+                time.sleep(draw.uniform(0, 0.15))
             finally:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
