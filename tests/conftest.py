@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -15,6 +17,15 @@ def generator() -> torch.Generator:
 @pytest.fixture(scope="session")
 def sample() -> EncoderSample:
     return encoder_sample()
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a BERT of two layers, 32 wide, with random weights, and a tokenizer of a few words."""
+    pytest.importorskip("transformers")
+    from tests.tiny import save_encoder
+
+    return save_encoder(tmp_path_factory.mktemp("encoders") / "bert")
 
 
 @pytest.fixture(autouse=True)

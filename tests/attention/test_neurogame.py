@@ -296,11 +296,42 @@ class TestUse:
         numeric = (loss(1e-5) - loss(-1e-5)) / 2e-5
         assert float((gradient * direction).sum()) == pytest.approx(float(numeric), rel=1e-3)
 
+    def test_low_rank_where_it_is_smaller(self, sample):
+        """Above n = d + K tokens the linear form keeps factors, below it the smaller matrix; both are the same J."""
+        x = sample.hidden[sample.mask][None, :, :DIM]
+        module = layer(couplings="linear", eval_samples=20)
+        border = DIM + 20
+        dense, low = (module(x[:, :n]) for n in (border, border + 1))
+        assert type(dense.couplings.flat).__name__ == "DenseCouplings"
+        assert type(low.couplings.flat).__name__ == "LowRankCouplings"
+        assert low.couplings.flat.factors.shape == (1, border + 1, border)
+        # One masked token more does not change the game of the others, but it does change the form.
+        mask = torch.arange(border + 1)[None] < border
+        padded = module(x[:, : border + 1], mask)
+        assert type(padded.couplings.flat).__name__ == "LowRankCouplings"
+        for name in ("couplings", "interactions"):
+            one, other = (getattr(output, name).dense() for output in (dense, padded))
+            torch.testing.assert_close(other[..., :border, :border], one, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(
+                getattr(padded, name).matvec(padded.magnetization)[..., :border],
+                getattr(dense, name).matvec(dense.magnetization),
+                rtol=1e-4,
+                atol=1e-5,
+            )
+        torch.testing.assert_close(padded.attention[..., :border], dense.attention, rtol=0, atol=1e-4)
+        torch.testing.assert_close(padded.pooled, dense.pooled, rtol=1e-4, atol=1e-4)
+
     def test_linear_by_itself_where_long(self, sample):
-        x = sample.hidden[sample.mask][None]
-        module = NeuroGameAttention(384).eval()
-        assert type(module(x[:, :129]).couplings.flat).__name__ == "LowRankCouplings"
-        assert type(module(x[:, :128]).couplings.flat).__name__ == "DenseCouplings"
+        x = sample.hidden[sample.mask][None, :, :DIM]
+        module, exact = layer(), layer(couplings="dense")
+        for n, form in ((128, "DenseCouplings"), (129, "LowRankCouplings")):
+            output, wanted = module(x[:, :n]), exact(x[:, :n])
+            assert type(output.couplings.flat).__name__ == form
+            assert float((output.attention - wanted.attention).detach().abs().max()) < 0.02
+        wide = NeuroGameAttention(384).eval()  # 384 + 25 factors: no smaller than the matrix of 129 tokens
+        with torch.no_grad():
+            assert type(wide(sample.hidden[sample.mask][None, :129]).couplings.flat).__name__ == "DenseCouplings"
+            assert type(wide(sample.hidden[sample.mask][None, :410]).couplings.flat).__name__ == "LowRankCouplings"
 
     def test_linear_is_close_to_dense(self, sample):
         """512 tokens of real encoder outputs: attention within 0.01, couplings within 3% in norm."""

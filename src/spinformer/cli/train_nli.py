@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
     """Train, and say where the model lies and how good it is."""
     for package in ("transformers", "accelerate"):
         require(package, extra="nli")
+    from accelerate import PartialState
+
     from spinformer.training.classifier import train
 
     names = set(recipes.Recipe().to_dict())
@@ -32,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     recipe = recipes.Recipe.read(args.config) if args.config is not None else recipes.Recipe()
     recipe = recipe.change(**given)
     record = train(recipe, args.output, resume=args.resume, quiet=args.quiet)
+    if not PartialState().is_main_process:
+        return 0
     scores = [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry]
     print(f"{record['pairs']:,} rows in {record['seconds']:.0f} s; accuracy on {recipe.dev}: {scores[-1]:.4f}")
     print(f"the model lies in {args.output}; `spinformer evaluate {args.output} DATA` scores it")

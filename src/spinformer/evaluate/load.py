@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from spinformer.extras import require
+from spinformer.models.checkpoints import quiet
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
@@ -20,30 +21,49 @@ def load_classifier(source: str, *, device: torch.device | str = "cpu") -> tuple
     source: a folder that `save_pretrained` wrote, or a name on the hub. Ours and every other architecture that
     transformers can load. Weights that are missing, of another shape or damaged are an error: nothing is made up.
     """
-    transformers = require("transformers", extra="nli")
-    for ours in ("spinformer.models.neurogame", "spinformer.models.words"):
-        importlib.import_module(ours)  # makes our classes known to transformers
+    transformers = _transformers()
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device must be one of this machine's, as cpu or cuda; got {device!r} ({error})") from None
+    with _reading(source):
+        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+            source, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    _complete(source, model, tokenizer, report)
+    return model.to(device).eval(), tokenizer
+
+
+def load_config(source: str) -> Any:
+    """The configuration alone, which has the class names."""
+    transformers = _transformers()
+    with _reading(source):
+        return transformers.AutoConfig.from_pretrained(source)
+
+
+def _transformers() -> Any:
+    transformers = require("transformers", extra="nli")
+    for ours in ("spinformer.models.neurogame", "spinformer.models.words"):
+        importlib.import_module(ours)  # makes our classes known to transformers
+    return transformers
+
+
+@contextmanager
+def _reading(source: str) -> Iterator[None]:
+    """Quietly, and whatever goes wrong is one line that names the source."""
     folder = Path(source)
     here = folder.is_dir()
     if not here and not _hub_name(source):
         raise FileNotFoundError(
             f"expected a folder with a saved model at {source}; there is {'a file' if folder.exists() else 'nothing'}"
         )
-    with _quiet(transformers):
+    with quiet():
         try:
-            model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-                source, output_loading_info=True, ignore_mismatched_sizes=True
-            )
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+            yield
         except Exception as error:  # whatever a damaged file makes the readers raise
             where = "the folder" if here else "no folder here, and on the hub"
             raise ValueError(f"no model could be read from {source} ({where}): {_line(error)}") from error
-    _complete(source, model, tokenizer, report)
-    return model.to(device).eval(), tokenizer
 
 
 def _hub_name(source: str) -> bool:
@@ -69,18 +89,3 @@ def _complete(source: str, model: Any, tokenizer: Any, report: dict[str, Any]) -
 def _line(error: Exception) -> str:
     text = str(error).strip().splitlines()
     return f"{type(error).__name__}: {text[0] if text else 'no more is known'}"
-
-
-@contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """No reports and bars while loading: what matters of them is raised as an error."""
-    logging = transformers.utils.logging
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity(logging.CRITICAL)
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()

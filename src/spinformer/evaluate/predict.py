@@ -46,7 +46,7 @@ def predict(
     evaluation mode and is left in the mode it came in.
     """
     checks.at_least("batch_size", batch_size, 1)
-    _fits(model, tokenizer, max_length)
+    fits(model, tokenizer, max_length)
     if not len(texts):
         raise ValueError(f"{texts.source} has no rows to predict")
     _not_empty(texts)
@@ -79,6 +79,15 @@ def predict(
     return Predictions(logits, ess, residual, converged, sum(length > max_length for length in lengths))
 
 
+def fits(model: Any, tokenizer: Any, max_length: int) -> None:
+    """Whether the model takes texts of max_length tokens; a ValueError where it does not."""
+    checks.at_least("max_length", max_length, 4)  # what the special tokens leave must hold something of each text
+    known = (getattr(model.config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+    limit = min((size for size in known if isinstance(size, int) and size > 0), default=max_length)
+    if max_length > limit:
+        raise ValueError(f"max_length must be at most {limit}, what the model takes; got {max_length}")
+
+
 def _diagnostics(output: Any) -> list[Tensor]:
     found = output.game.diagnostics
     return [found.ess.float().cpu(), found.residual.float().cpu(), found.converged.bool().cpu()]
@@ -104,14 +113,6 @@ def _lengths(tokenizer: Any, texts: Texts) -> list[int]:
         encoded = tokenizer(list(texts.first[start:stop]), second, truncation=False, padding=False, verbose=False)
         found += map(len, encoded["input_ids"])
     return found
-
-
-def _fits(model: Any, tokenizer: Any, max_length: int) -> None:
-    checks.at_least("max_length", max_length, 4)  # what the special tokens leave must hold something of each text
-    known = (getattr(model.config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
-    limit = min((size for size in known if isinstance(size, int) and size > 0), default=max_length)
-    if max_length > limit:
-        raise ValueError(f"max_length must be at most {limit}, what the model takes; got {max_length}")
 
 
 def _not_empty(texts: Texts) -> None:

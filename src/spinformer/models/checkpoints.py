@@ -1,7 +1,9 @@
 """Loading a checkpoint, or saying in one line why it cannot be loaded."""
 
+import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +19,50 @@ def load(from_pretrained: Callable[..., Any], config_class: type, path: Any, *ar
     if folder.exists() or str(path).startswith((".", "/")):
         _check_folder(folder, expected)
     asked = kwargs.pop("output_loading_info", False)
-    try:
+    kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
+    with reading(path), quiet():
         model, info = from_pretrained(path, *args, output_loading_info=True, **kwargs)
+    check_weights(path, info, ("mismatched_keys", "missing_keys", "unexpected_keys"))
+    return (model, info) if asked else model
+
+
+@contextmanager
+def reading(path: Any) -> Iterator[None]:
+    """Whatever goes wrong in reading `path` is a ValueError of one line that names it."""
+    try:
+        yield
     except (SafetensorError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}: the checkpoint is damaged ({error})") from error
-    except RuntimeError as error:
-        if "size mismatch" not in str(error) and "mismatched" not in str(error):
-            raise
-        raise ValueError(f"{path}: the weights do not fit the configuration beside them ({error})") from error
-    for kind in ("missing_keys", "mismatched_keys", "unexpected_keys"):
-        names = sorted(map(str, info.get(kind) or ()))
+        raise ValueError(f"{path}: the checkpoint is damaged ({_line(error)})") from error
+    except OSError as error:
+        raise ValueError(f"{path}: no model can be read there ({_line(error)})") from error
+
+
+def check_weights(path: Any, info: dict[str, Any], kinds: Sequence[str]) -> None:
+    """Nothing of these kinds in the loading report of transformers."""
+    for kind in kinds:
+        names = sorted(name if isinstance(name, str) else str(name[0]) for name in info.get(kind) or ())
         if names:
             shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             raise ValueError(f"{path}: the weights are not those of its config.json; {kind.replace('_', ' ')}: {shown}")
-    return (model, info) if asked else model
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No reports and bars of transformers while loading: what matters of them is raised as an error."""
+    logging: Any = importlib.import_module("transformers.utils.logging")
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _check_folder(folder: Path, expected: str) -> None:
@@ -42,8 +74,9 @@ def _check_folder(folder: Path, expected: str) -> None:
             f"{folder}: no config.json, so it is not a model; found {sorted(p.name for p in folder.iterdir())}"
         )
     try:
-        kind = json.loads(config.read_text()).get("model_type")
+        options = json.loads(config.read_text())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{config}: damaged, it is not JSON ({error})") from error
+    kind = options.get("model_type") if isinstance(options, dict) else None
     if kind != expected:
         raise ValueError(f"{folder}: expected a {expected!r} model; its config.json says {kind!r}")

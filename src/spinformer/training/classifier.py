@@ -1,18 +1,22 @@
 """Train a classifier by a recipe: data, model, Trainer, checkpoints, and a folder that others can load."""
 
 import json
+import shutil
 import time
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_seed
 
 from spinformer.data.features import Features
 from spinformer.data.named import load_texts
 from spinformer.data.texts import Texts
+from spinformer.evaluate.predict import fits
 from spinformer.models.encoders import encoder_path
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.words import corpus_words, from_vectors
@@ -22,6 +26,7 @@ from spinformer.training.teacher import teach
 from spinformer.training.trainer import COMPLETE, ClassifierTrainer
 
 RECORD = "training.json"
+BEGUN = "recipe.json"
 
 
 def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = False) -> dict[str, Any]:
@@ -32,8 +37,10 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     """
     checkpoint = _checkpoint(recipe, output, resume)
     train_texts, dev_texts = _texts(recipe)
+    args = _arguments(recipe, output, quiet)
     set_seed(recipe.seed)
     model, tokenizer = build(recipe, train_texts)
+    fits(model, tokenizer, recipe.max_length)
     pairs, targets = len(train_texts), None
     if recipe.teacher is not None:
         train_texts, targets = teach(
@@ -45,11 +52,11 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
         )
     train_data = Features(train_texts, tokenizer, recipe.max_length, targets)
     dev_data = Features(dev_texts, tokenizer, recipe.max_length)
-    args = _arguments(recipe, output, quiet)
     if len(train_data) < recipe.batch_size:
         raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
     set_seed(recipe.seed)
     trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
+    _claim(recipe, output)
     if checkpoint is not None and trainer.average is not None:
         trainer.average.load(checkpoint)
     start = time.perf_counter()
@@ -81,7 +88,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
 
 def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
     """The model and the tokenizer of a recipe, for the classes of these texts (and their words, for dam and esim)."""
-    if recipe.head in WORD_HEADS:
+    if recipe.head in WORD_HEADS and recipe.vectors is not None:
         return from_vectors(
             recipe.vectors,
             recipe.head,
@@ -116,7 +123,7 @@ def last_checkpoint(output: Path) -> Path | None:
 
 def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:
     """Where to go on from; the recipe that a folder was begun with stays with it."""
-    kept = output / "recipe.json"
+    kept = output / BEGUN
     if kept.is_file():
         if not resume:
             raise FileExistsError(f"{output} already holds a run; resume it, or name another folder")
@@ -125,16 +132,29 @@ def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:
         if changed:
             raise ValueError(f"{output} was begun with another recipe; these differ: {', '.join(changed)}")
         return last_checkpoint(output)
-    output.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
     return None
 
 
+def _claim(recipe: Recipe, output: Path) -> None:
+    """From here on the folder holds a run. What a killed process left half-written goes: it would push whole
+    checkpoints out of the few that are kept.
+    """
+    PartialState().wait_for_everyone()  # every process has seen the folder as it was
+    if PartialState().is_main_process:
+        output.mkdir(parents=True, exist_ok=True)
+        partial = output / f"{BEGUN}.partial"
+        partial.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
+        partial.replace(output / BEGUN)
+        for folder in output.glob("checkpoint-*"):
+            if not (folder / COMPLETE).is_file():
+                shutil.rmtree(folder)
+    PartialState().wait_for_everyone()
+
+
 def _texts(recipe: Recipe) -> tuple[Texts, Texts]:
-    columns = {"first": recipe.first, "second": recipe.second, "label": recipe.label}
-    names = tuple(recipe.names) or None
-    train_texts = load_texts(recipe.train, names=names, **columns)
-    dev_texts = load_texts(recipe.dev, names=train_texts.names, **columns)
+    load = partial(load_texts, first=recipe.first, second=recipe.second, label=recipe.label)
+    train_texts = load(recipe.train, names=tuple(recipe.names) or None)
+    dev_texts = load(recipe.dev, names=train_texts.names)
     if recipe.limit is not None and recipe.limit < len(train_texts):
         order = torch.randperm(len(train_texts), generator=torch.Generator().manual_seed(recipe.seed))
         train_texts = train_texts.select(order[: recipe.limit].tolist())
@@ -146,14 +166,15 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
     bfloat16 = recipe.precision == "bfloat16" or (
         recipe.precision == "auto" and cuda and torch.cuda.is_bf16_supported()
     )
-    probe = TrainingArguments(output_dir=str(output), report_to="none")  # knows how many processes there are
+    # Knows how many processes there are; on CPUs, only if it is told that it is on CPUs.
+    probe = TrainingArguments(output_dir=str(output), report_to="none", use_cpu=not cuda)
     parts = probe.world_size * recipe.accumulation
     if recipe.batch_size % parts:
         raise ValueError(
             f"batch_size {recipe.batch_size} must divide by {parts}, the {probe.world_size} process(es) times "
             f"accumulation {recipe.accumulation}"
         )
-    return TrainingArguments(
+    args = TrainingArguments(
         output_dir=str(output),
         per_device_train_batch_size=recipe.batch_size // parts,
         per_device_eval_batch_size=256 if cuda else 64,
@@ -180,3 +201,5 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
         ddp_find_unused_parameters=False,
         use_cpu=not cuda,
     )
+    args._n_gpu = min(args.n_gpu, 1)  # one device a process: several need several processes
+    return args

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -83,17 +84,20 @@ class Recipe:
         hints = get_type_hints(type(self))
         for option in fields(self):
             object.__setattr__(self, option.name, _typed(option.name, getattr(self, option.name), hints[option.name]))
-        for name in ("epochs", "batch_size", "accumulation", "log_steps", "views"):
-            checks.at_least(name, getattr(self, name), 1)
-        checks.at_least("max_length", self.max_length, 8)
-        for name in ("learning_rate", "head_factor", "factor", "clip"):
-            checks.positive(name, getattr(self, name))
+        least = dict.fromkeys(("epochs", "batch_size", "accumulation", "log_steps", "views", "limit"), 1)
+        least |= {"max_length": 8, "seed": 0, "save_steps": 0, "workers": 0}
+        for name, smallest in least.items():
+            if getattr(self, name) is not None:
+                checks.at_least(name, getattr(self, name), smallest)
+        for name in ("learning_rate", "head_factor", "factor", "clip", "vector_length"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name))
         for name in ("dropout", "encoder_dropout", "warmup", "label_smoothing", "ema"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{name} must be in [0, 1); got {value}")
         for name in ("mixup", "consistency", "weight_decay"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must not be negative; got {getattr(self, name)}")
         if not 0 <= self.teacher_weight <= 1:
             raise ValueError(f"teacher_weight must be in [0, 1]; got {self.teacher_weight}")
@@ -157,18 +161,26 @@ def _json(text: str) -> dict[str, Any]:
     return value
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
+def _read_yaml(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     yaml = require("yaml", extra="nli")
     if not path.is_file():
         raise FileNotFoundError(f"no recipe {path}")
+    if path.resolve() in seen:
+        raise ValueError(f"{path}: its bases go round in a circle")
     try:
         options = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML ({error})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not YAML ({' '.join(str(error).split())})") from error
+    if options is None:  # nothing but comments
+        options = {}
     if not isinstance(options, dict):
         raise ValueError(f"{path}: expected `option: value` lines; got {type(options).__name__}")
     base = options.pop("base", None)
-    return {**_read_yaml(path.parent / base), **options} if base else options
+    if base is None:
+        return options
+    if not isinstance(base, str):
+        raise ValueError(f"{path}: base must be a file name; got {base!r}")
+    return {**_read_yaml(path.parent / base, (*seen, path.resolve())), **options}
 
 
 def _plain(kind: Any) -> Any:

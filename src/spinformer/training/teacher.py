@@ -1,6 +1,7 @@
 """Learning from a larger model: its probabilities as targets, on the training pairs and on thinned views of them."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import torch
@@ -10,7 +11,7 @@ from torch.nn import functional
 
 from spinformer.data.texts import Texts
 from spinformer.data.views import views
-from spinformer.evaluate.load import load_classifier
+from spinformer.evaluate.load import load_classifier, load_config
 from spinformer.evaluate.predict import predict
 
 # Words that a thinned view leaves out, as a part of all.
@@ -37,22 +38,27 @@ def teach(
 
 def _answers(texts: Texts, teacher: str, max_length: int, batch_size: int) -> Tensor:
     """p_teacher of every row, (N, classes), from the file beside the teacher where there is one."""
+    _same_classes(teacher, texts.names)
     folder = Path(teacher)
     kept = folder / f"answers-{_key(texts, max_length)}.safetensors"
     if kept.is_file():
         return load_file(kept)["probabilities"].float()
     cuda = torch.cuda.is_available()
     model, tokenizer = load_classifier(teacher, device="cuda" if cuda else "cpu")
-    names = tuple(model.config.id2label[place] for place in range(model.config.num_labels))
-    if names != texts.names:
-        raise ValueError(f"the teacher's classes are {names}; the training data's are {texts.names}")
     found = predict(model, tokenizer, texts, batch_size=batch_size, max_length=max_length, bf16=cuda)
-    probabilities = found.logits.softmax(-1)
+    probabilities = found.logits.softmax(-1).half()  # as the file has them, so that a resumed run learns the same
     if folder.is_dir():
-        partial = kept.with_suffix(".partial")
-        save_file({"probabilities": probabilities.half()}, partial)
+        partial = kept.with_suffix(f".partial-{os.getpid()}")  # every process of a run answers for itself
+        save_file({"probabilities": probabilities}, partial)
         partial.replace(kept)
-    return probabilities
+    return probabilities.float()
+
+
+def _same_classes(teacher: str, expected: tuple[str, ...]) -> None:
+    config = load_config(teacher)
+    names = tuple(config.id2label[place] for place in range(config.num_labels))
+    if names != expected:
+        raise ValueError(f"the teacher's classes are {names}; the training data's are {expected}")
 
 
 def _key(texts: Texts, max_length: int) -> str:

@@ -31,7 +31,7 @@ class ClassifierTrainer(Trainer):
     def __init__(
         self, model: nn.Module, recipe: Recipe, args: TrainingArguments, train: Features, dev: Features, tokenizer: Any
     ) -> None:
-        self.recipe = recipe
+        self.recipe, self.network, self.rows = recipe, model, train
         self.meter = Meter()
         accepted = inspect.signature(model.forward).parameters
         self.plays, self.mixes = bool(getattr(model, "plays", False)), "mix" in accepted
@@ -100,7 +100,7 @@ class ClassifierTrainer(Trainer):
         if self.optimizer is None:
             recipe = self.recipe
             groups: dict[tuple[bool, bool], list[Tensor]] = {}
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in self.network.named_parameters():
                 if parameter.requires_grad:
                     key = (".encoder." in f".{name}", parameter.dim() > 1)
                     groups.setdefault(key, []).append(parameter)
@@ -123,7 +123,7 @@ class ClassifierTrainer(Trainer):
         if self.lr_scheduler is None:
             recipe = self.recipe
             self.lr_scheduler = schedule(
-                optimizer or self.optimizer,
+                optimizer or self.create_optimizer(),
                 recipe.schedule,
                 num_training_steps,
                 warmup=recipe.warmup,
@@ -134,8 +134,7 @@ class ClassifierTrainer(Trainer):
         return self.lr_scheduler
 
     def _get_train_sampler(self, train_dataset: Dataset[Any] | None = None) -> Sampler[int]:
-        data = train_dataset if isinstance(train_dataset, Features) else self.train_dataset
-        self.sampler = LengthSampler(data.lengths, self.recipe.batch_size, self.recipe.seed)
+        self.sampler = LengthSampler(self.rows.lengths, self.recipe.batch_size, self.recipe.seed)
         return self.sampler
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
@@ -145,6 +144,13 @@ class ClassifierTrainer(Trainer):
         with self.average.applied():
             return super().evaluate(*args, **kwargs)
 
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
+        """The loss over each row once; Hugging Face counts the rows twice that fill up the last batch of a process."""
+        found = super().evaluation_loop(*args, **kwargs)
+        logits, labels = torch.as_tensor(found.predictions).float(), torch.as_tensor(found.label_ids)
+        loss = float(functional.cross_entropy(logits, labels))
+        return found._replace(metrics={**(found.metrics or {}), "eval_loss": loss})
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """With accuracy, effective sample size and residual of the steps since the last line."""
         if "loss" in logs:
@@ -153,8 +159,9 @@ class ClassifierTrainer(Trainer):
 
     def _save_checkpoint(self, model: nn.Module, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()  # every process has written its part
         if self.args.should_save:
-            folder = Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}"
+            folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
             if self.average is not None:
                 self.average.save(folder)
             (folder / COMPLETE).touch()
@@ -233,7 +240,8 @@ class Bar(TrainerCallback):
 
 def model_labels(model: nn.Module) -> int:
     """Classes of a classifier, wrapped for several processes or not."""
-    return int(getattr(model, "module", model).config.num_labels)
+    inner: Any = getattr(model, "module", model)
+    return int(inner.config.num_labels)
 
 
 def _disagreement(logits: Tensor) -> Tensor:

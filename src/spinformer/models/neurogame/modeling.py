@@ -46,12 +46,13 @@ class NeuroGamePreTrainedModel(PreTrainedModel):
     _supports_sdpa = True
     _supports_flash_attn = True
     _supports_attention_backend = True
-    _no_split_modules = ("NeuroGamePooling",)
+    _no_split_modules = ["NeuroGamePooling"]  # noqa: RUF012
 
     @classmethod
-    def from_pretrained(cls, path: Any, *args: Any, **kwargs: Any) -> Any:
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, **kwargs: Any) -> Any:
         """As in Hugging Face; a damaged file, another architecture or missing weights are a clear ValueError."""
-        return checkpoints.load(super().from_pretrained, cls.config_class, path, *args, **kwargs)
+        path = pretrained_model_name_or_path
+        return checkpoints.load(super().from_pretrained, cls.config_class, path, *model_args, **kwargs)
 
 
 class NeuroGameModel(NeuroGamePreTrainedModel):
@@ -81,22 +82,23 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         attention_mask: Tensor | None = None,
         special_tokens_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        return_dict: bool | None = None,
         **inputs: Any,
-    ) -> NeuroGameModelOutput:
+    ) -> NeuroGameModelOutput | tuple[Any, ...]:
         """input_ids or inputs_embeds as the encoder takes them; `inputs`: what else it takes (token_type_ids ...)."""
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise ValueError("expected input_ids or inputs_embeds; got neither")
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
-        inputs.pop("return_dict", None)
         hidden = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         ).last_hidden_state
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
         pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
-        return NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, game=game)
+        output = NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, game=game)
+        return output.to_tuple() if return_dict is False else output
 
 
 class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
@@ -104,12 +106,12 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
-        self.num_labels = config.num_labels
+        self.num_labels = int(config.num_labels or 0)
         self.model = NeuroGameModel(config)
         self.classifier = classifier(
             config.head,
             config.hidden_size,
-            config.num_labels,
+            self.num_labels,
             layers=config.classifier_layers,
             dropout=config.dropout,
         )
@@ -139,7 +141,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
 
         labels: the class names, in order; encoder_dropout: replaces every dropout probability of the encoder.
         """
-        encoder_config = AutoConfig.from_pretrained(path)
+        with checkpoints.reading(path):
+            encoder_config = AutoConfig.from_pretrained(path)
         if encoder_dropout is not None:
             _set_dropout(encoder_config, encoder_dropout)
         names = labels or tuple(f"LABEL_{place}" for place in range(num_labels))
@@ -155,9 +158,16 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             label2id={name: place for place, name in enumerate(names)},
         )
         model = cls(config)
-        model.model.encoder = AutoModel.from_pretrained(
-            path, config=encoder_config, dtype=torch.float32, **_no_pooler(encoder_config)
-        )
+        with checkpoints.reading(path), checkpoints.quiet():
+            model.model.encoder, info = AutoModel.from_pretrained(
+                path,
+                config=encoder_config,
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **_no_pooler(encoder_config),
+            )
+        checkpoints.check_weights(path, info, ("mismatched_keys", "missing_keys"))
         encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
         return model
 
@@ -171,8 +181,9 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         special_tokens_mask: Tensor | None = None,
         output_game: bool = False,
         mix: tuple[Tensor, Tensor] | None = None,
+        return_dict: bool | None = None,
         **inputs: Any,
-    ) -> NeuroGameClassifierOutput:
+    ) -> NeuroGameClassifierOutput | tuple[Any, ...]:
         """labels: (B,) class positions, for the loss; output_game: whether the output carries the game.
 
         mix = (order, weight): mixup, the classifier sees weight z + (1 - weight) z[order] (Zhang et al., 2018, on z).
@@ -191,15 +202,16 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             order, weight = mix
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
         logits = self.classifier(vector)
-        loss = None if labels is None else functional.cross_entropy(logits.float(), labels)
-        return NeuroGameClassifierOutput(loss=loss, logits=logits, game=base.game if output_game else None)
+        loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
+        output = NeuroGameClassifierOutput(loss=loss, logits=logits, game=base.game if output_game else None)
+        return output.to_tuple() if return_dict is False else output
 
 
 def _no_pooler(config: PreTrainedConfig) -> dict[str, bool]:
     """Encoders that come with a pooler of their own are built without it: nothing here would use or train it."""
-    kind = AutoModel._model_mapping[type(config)]
+    kind: Any = AutoModel._model_mapping[type(config)]
     kind = kind[0] if isinstance(kind, tuple) else kind
-    takes = "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+    takes = "add_pooling_layer" in inspect.signature(kind).parameters
     return {"add_pooling_layer": False} if takes else {}
 
 

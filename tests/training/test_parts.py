@@ -1,0 +1,314 @@
+"""What a training run is made of: schedule, average, order of rows, tokens, views, a teacher's answers, the loss."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+pytest.importorskip("transformers")
+
+from safetensors.torch import load_file
+
+from spinformer.data.features import GROUP, Collate, Features, LengthSampler
+from spinformer.data.texts import Texts
+from spinformer.data.views import views
+from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.training import teacher as teaching
+from spinformer.training.average import Average
+from spinformer.training.schedule import schedule
+from spinformer.training.teacher import teach
+from spinformer.training.trainer import Meter, _disagreement
+from tests.tiny import NLI, WORDS, rows, tokenizer
+
+
+def texts(count=30, seed=0, names=NLI):
+    drawn = rows(count, seed)
+    labels = [NLI.index(row["label"]) for row in drawn]
+    return Texts([row["premise"] for row in drawn], [row["hypothesis"] for row in drawn], labels, names, source="drawn")
+
+
+# The learning rate.
+
+
+def rates(kind, steps=40, **options):
+    optimizer = torch.optim.SGD(
+        [{"params": [nn.Parameter(torch.zeros(1))], "lr": 2.0}, {"params": [nn.Parameter(torch.zeros(1))], "lr": 4.0}]
+    )
+    following = schedule(optimizer, kind, steps, **options)
+    found = []
+    for _ in range(steps):
+        first, second = (group["lr"] for group in optimizer.param_groups)
+        assert second == pytest.approx(2 * first)
+        found.append(first)
+        optimizer.step()
+        following.step()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["linear", "cosine", "constant", "steps"])
+@pytest.mark.parametrize("warmup", [0.0, 0.1, 0.26])
+def test_schedules_are_their_formulas(kind, warmup):
+    steps, peak, rise = 40, 2.0, math.ceil(40 * warmup)
+    options = {"milestones": [2, 3], "factor": 0.1, "steps_per_epoch": 10} if kind == "steps" else {}
+    for t, rate in enumerate(rates(kind, warmup=warmup, **options)):
+        part = (t - rise) / (steps - rise)
+        wanted = {
+            "linear": peak * (1 - part),
+            "cosine": peak * (1 + math.cos(math.pi * part)) / 2,
+            "constant": peak,
+            "steps": peak * 0.1 ** ((t >= 20) + (t >= 30)),
+        }[kind]
+        assert rate == pytest.approx(peak * t / rise if t < rise else wanted), t
+
+
+# The moving average.
+
+
+def test_the_average_by_hand(tmp_path):
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+    model[1].bias.requires_grad_(False)
+    average = Average(model, 0.9)
+    assert "1.bias" not in average.shadow
+    wanted = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
+    for step in range(1, 120):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn_like(parameter))
+        average.update(step)
+        b = min(0.9, (1 + step) / (10 + step))
+        wanted = {name: b * value + (1 - b) * dict(model.named_parameters())[name] for name, value in wanted.items()}
+    now = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for name, value in wanted.items():
+        torch.testing.assert_close(average.shadow[name], value.detach())
+
+    with average.applied():
+        torch.testing.assert_close(model[0].weight.detach(), wanted["0.weight"].detach())
+    assert all(torch.equal(p, now[name]) for name, p in model.named_parameters())
+
+    average.save(tmp_path)
+    other = Average(model, 0.9)
+    other.load(tmp_path)
+    assert all(torch.equal(other.shadow[name], value) for name, value in average.shadow.items())
+    with pytest.raises(ValueError, match="holds the average of another model"):
+        Average(model[0], 0.9).load(tmp_path)
+    average.keep()
+    assert torch.equal(model[0].weight, average.shadow["0.weight"])
+
+
+# The order of rows.
+
+
+@pytest.mark.parametrize("count", [7, 64, 2000])
+def test_the_sampler_gives_whole_batches_of_similar_lengths(count):
+    lengths = torch.randint(5, 100, (count,))
+    sampler = LengthSampler(lengths, 4, seed=3)
+    order = list(sampler)
+    assert len(order) == len(sampler) == count // 4 * 4
+    assert len(set(order)) == len(order)
+    assert set(order) <= set(range(count))
+    if count == 2000:
+        batches = lengths[order].float().view(-1, 4)
+        assert float((batches.amax(1) - batches.amin(1)).mean()) < 2 * 100 / GROUP
+        means = batches.mean(1)  # the batches themselves are shuffled
+        assert abs(float(torch.corrcoef(torch.stack([means[1:], means[:-1]]))[0, 1])) < 0.2
+
+
+def test_the_order_depends_on_seed_and_epoch_alone():
+    lengths = torch.randint(5, 100, (103,))
+    sampler = LengthSampler(lengths, 4, seed=3)
+    first = list(sampler)
+    torch.manual_seed(99)
+    assert list(sampler) == first == list(LengthSampler(lengths, 4, seed=3))
+    orders = []
+    for seed, epoch in itertools.product((3, 4), (0, 1, 2)):
+        other = LengthSampler(lengths, 4, seed)
+        other.set_epoch(epoch)
+        orders.append(tuple(other))
+    assert len(set(orders)) == 6
+    assert any(set(order) != set(orders[0]) for order in orders[1:3])  # other rows sit out
+
+
+# Tokens.
+
+
+def test_features_are_what_the_tokenizer_says():
+    tokens, data = tokenizer(), texts()
+    features = Features(data, tokens, 64)
+    assert (len(features), features.truncated) == (30, 0)
+    for row in range(30):
+        wanted = tokens(data.first[row], data.second[row])
+        assert features[row]["input_ids"].tolist() == wanted["input_ids"]
+        assert features[row]["token_type_ids"].tolist() == wanted["token_type_ids"]
+        assert int(features[row]["labels"]) == data.labels[row]
+        assert int(features.lengths[row]) == len(wanted["input_ids"])
+        assert "targets" not in features[row]
+    targets = torch.rand(30, 3)
+    assert torch.equal(Features(data, tokens, 64, targets)[4]["targets"], targets[4])
+    assert "labels" not in Features(Texts(data.first), tokens, 64)[0]
+
+
+def test_chunks_do_not_matter(monkeypatch):
+    data = texts()
+    whole = Features(data, tokenizer(), 12)
+    monkeypatch.setattr("spinformer.data.features.CHUNK", 7)
+    parts = Features(data, tokenizer(), 12)
+    assert whole.truncated == parts.truncated > 0
+    for name, column in whole.columns.items():
+        assert torch.equal(column, parts.columns[name])
+
+
+def test_long_texts_are_cut_and_counted():
+    long = " ".join(WORDS[i % len(WORDS)] for i in range(10_000))
+    data = Texts([long, "a man", "a " * 7], ["a dog", "a cat", "dog " * 6], [0, 1, 2], NLI)
+    features = Features(data, tokenizer(), 16)
+    assert features.lengths.tolist() == [16, 7, 16]
+    assert features.truncated == 1  # the last one fits to the token
+    first, types = features[0]["input_ids"], features[0]["token_type_ids"]
+    assert int((types == 1).sum()) == 3  # the short hypothesis is whole
+    assert first[0] == 2
+    assert first[-1] == 3
+
+
+def test_no_rows():
+    with pytest.raises(ValueError, match="drawn: no rows to work on"):
+        Features(replace(texts(), first=[], second=[], labels=[]), tokenizer(), 16)
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("types", [True, False])
+def test_batches_are_padded_as_the_tokenizer_pads(side, types):
+    tokens = tokenizer(types)
+    tokens.padding_side = side
+    data = texts(5)
+    features = Features(data, tokens, 64, torch.rand(5, 3))
+    batch = Collate(tokens)([features[row] for row in range(5)])
+    wanted = tokens(list(data.first), list(data.second), padding=True, return_tensors="pt")
+    assert set(batch) == {*wanted, "labels", "targets"}
+    for name, column in wanted.items():
+        assert torch.equal(batch[name], column), name
+        assert batch[name].dtype == torch.long
+    assert batch["labels"].tolist() == list(data.labels)
+    assert batch["targets"].shape == (5, 3)
+
+
+def test_a_tokenizer_without_padding():
+    tokens = tokenizer()
+    tokens.pad_token = None
+    with pytest.raises(ValueError, match="the tokenizer has no padding token"):
+        Collate(tokens)
+
+
+# Views and a teacher.
+
+
+def test_views():
+    data = replace(texts(50), dropped=3, digests=(("file", "0"),))
+    found = views(data, 3, 0.3, seed=1)
+    assert len(found) == 150
+    assert list(found.first[:50]) == list(data.first)
+    assert list(found.labels) == list(data.labels) * 3
+    assert (found.dropped, found.digests) == (3, (("file", "0"),))
+    assert list(views(data, 3, 0.3, seed=1).first) == list(found.first)
+    assert list(views(data, 3, 0.3, seed=2).first) != list(found.first)
+    kept = total = 0
+    for place, text in enumerate([*found.first[50:], *found.second[50:]]):
+        whole = [*data.first * 2, *data.second * 2][place].split()
+        words = iter(whole)
+        assert text
+        assert all(word in words for word in text.split())  # in their order
+        kept, total = kept + len(text.split()), total + len(whole)
+    assert 0.6 < kept / total < 0.85
+    single = views(Texts(["a man", "dog"], labels=[0, 1], names=("x", "y")), 2, 0.5, seed=0)
+    assert single.second is None
+    assert len(views(data, 1, 0.3, seed=0)) == 50
+
+
+@pytest.mark.parametrize(("count", "rate"), [(0, 0.5), (2, 0.0), (2, 1.0)])
+def test_views_that_are_none(count, rate):
+    with pytest.raises(ValueError, match=r"count must be an integer of at least 1|rate must be in \(0, 1\)"):
+        views(texts(2), count, rate, seed=0)
+
+
+@pytest.fixture
+def folder(encoder, tmp_path):
+    model = NeuroGameForSequenceClassification.from_encoder(str(encoder), labels=NLI)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    model.save_pretrained(tmp_path / "teacher")
+    tokenizer().save_pretrained(tmp_path / "teacher")
+    return tmp_path / "teacher"
+
+
+def test_targets_by_hand(folder):
+    data = texts(12)
+    seen, targets = teach(data, str(folder), weight=0.7, copies=2, max_length=64)
+    model = NeuroGameForSequenceClassification.from_pretrained(folder).eval()
+    assert len(seen) == len(targets) == 24
+    for row in range(24):
+        inputs = tokenizer()(seen.first[row], seen.second[row], return_tensors="pt")
+        with torch.no_grad():
+            wanted = model(**inputs).logits[0].softmax(-1)
+        if row < 12:
+            wanted = 0.7 * wanted + 0.3 * functional.one_hot(torch.tensor(data.labels[row]), 3)
+        torch.testing.assert_close(targets[row], wanted, rtol=0, atol=1e-3)
+    torch.testing.assert_close(targets.sum(1), torch.ones(24), rtol=0, atol=1e-3)
+
+
+def test_what_a_teacher_said_is_kept(folder, monkeypatch):
+    data = texts(12)
+    _, first = teach(data, str(folder), weight=0.7, copies=2, max_length=64)
+    (file,) = folder.glob("answers-*")
+    assert load_file(file)["probabilities"].shape == (24, 3)
+    asked = []
+
+    def once(*args, **kwargs):
+        asked.append(kwargs)
+        raise RuntimeError("asked again")
+
+    monkeypatch.setattr(teaching, "predict", once)
+    _, second = teach(data, str(folder), weight=0.7, copies=2, max_length=64)
+    assert torch.equal(first, second)  # to the bit: a resumed run learns the same
+    assert not asked
+    for other in ({"copies": 3}, {"max_length": 32}):
+        with pytest.raises(RuntimeError, match="asked again"):
+            teach(data, str(folder), **{"weight": 0.7, "copies": 2, "max_length": 64, **other})
+
+
+def test_classes_that_differ_are_refused(folder):
+    teach(texts(12), str(folder), weight=0.7, copies=1, max_length=64)
+    turned = texts(12, names=NLI[::-1])  # the same texts, so that what was said of them is kept
+    with pytest.raises(ValueError, match=r"the teacher's classes are \('entailment', .* the training data's are"):
+        teach(turned, str(folder), weight=0.7, copies=1, max_length=64)
+    with pytest.raises(ValueError, match="a teacher adds to labels, and there are none"):
+        teach(replace(texts(2), labels=None), str(folder), weight=0.7, copies=1, max_length=64)
+    with pytest.raises(FileNotFoundError, match="expected a folder with a saved model at"):
+        teach(texts(2), str(folder / "none"), weight=0.7, copies=1, max_length=64)
+
+
+# Parts of the loss and of the log.
+
+
+def test_disagreement_by_hand():
+    logits = torch.randn(6, 3)
+    p, q = logits[:3].softmax(-1), logits[3:].softmax(-1)
+    wanted = [((p[i] * (p[i] / q[i]).log()).sum() + (q[i] * (q[i] / p[i]).log()).sum()) / 2 for i in range(3)]
+    torch.testing.assert_close(_disagreement(logits), torch.stack(wanted).mean())
+
+
+def test_the_meter_starts_again():
+    class One:
+        def reduce(self, value, reduction):
+            assert reduction == "sum"
+            return value
+
+    meter = Meter()
+    targets = torch.eye(3)[torch.tensor([0, 1, 2, 2])]
+    meter.add(torch.eye(3)[torch.tensor([0, 1, 0, 0])], targets, None)
+    meter.add(targets[:1], targets[:1], None)
+    assert meter.read(One()) == {"accuracy": 0.6}
+    assert meter.read(One()) == {}

@@ -1,0 +1,399 @@
+"""Whole runs on tiny data: what they leave behind, the loss, resuming after SIGKILL, several processes, twice alike."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+pytest.importorskip("tensorboard")
+
+from safetensors.torch import load_file
+from torch.nn import functional
+from transformers import AutoTokenizer
+
+from spinformer.cli import main
+from spinformer.data.features import Collate, Features
+from spinformer.data.texts import Texts
+from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.training.classifier import last_checkpoint, train
+from spinformer.training.recipe import Recipe
+from spinformer.training.trainer import COMPLETE, ClassifierTrainer
+from tests.tiny import NLI, WORDS, rows, save_rows
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    return str(save_rows(folder / "train.jsonl", 165)), str(save_rows(folder / "dev.jsonl", 41, seed=1))
+
+
+@pytest.fixture
+def recipe(encoder, data):
+    return Recipe(
+        encoder=str(encoder), train=data[0], dev=data[1], batch_size=16, epochs=2, log_steps=2, learning_rate=2e-3
+    )
+
+
+@pytest.fixture(scope="module")
+def learnt(encoder, data, tmp_path_factory):
+    """A run of the NeuroGame head with an average, long enough to learn; its folder and what it returned."""
+    folder = tmp_path_factory.mktemp("runs") / "learnt"
+    recipe = Recipe(
+        encoder=str(encoder),
+        train=data[0],
+        dev=data[1],
+        batch_size=16,
+        epochs=8,
+        log_steps=10,
+        learning_rate=5e-3,
+        ema=0.9,
+        dropout=0.0,
+        encoder_dropout=0.0,
+    )
+    return folder, train(recipe, folder, quiet=True)
+
+
+def weights(folder):
+    return load_file(folder / "model.safetensors")
+
+
+def same(one, other):
+    first, second = weights(one), weights(other)
+    assert first.keys() == second.keys()
+    return all(torch.equal(value, second[name]) for name, value in first.items())
+
+
+def losses(record):
+    return [entry["loss"] for entry in record["history"] if "loss" in entry]
+
+
+# What a run leaves.
+
+
+def test_a_run_leaves_a_model_that_others_can_load(learnt):
+    folder, record = learnt
+    for name in ("model.safetensors", "config.json", "tokenizer.json", "README.md", "training.json", "recipe.json"):
+        assert (folder / name).stat().st_size > 0, name
+    assert list(folder.rglob("events.out.tfevents.*"))
+    assert json.loads((folder / "training.json").read_text()) == json.loads(json.dumps(record))
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
+    assert "165 rows (`train.jsonl`; 0 without a gold label left out, 0 cut to 128 tokens)" in card
+    assert f"{record['parameters']:,} parameters" in card
+    assert str(folder.parent) not in card
+    assert (record["pairs"], record["dropped"], record["processes"], record["resumed"]) == (165, 0, 1, False)
+    assert set(record["data"]) == {"train.jsonl", "dev.jsonl"}
+    model = NeuroGameForSequenceClassification.from_pretrained(folder)
+    assert sum(p.numel() for p in model.parameters()) == record["parameters"]
+    assert sorted(model.config.special_ids) == [0, 1, 2, 3]
+
+
+def test_the_loss_falls_and_the_log_tells_all(learnt):
+    _, record = learnt
+    found = losses(record)
+    assert len(found) == 8  # 10 updates an epoch: 165 rows are 10 whole batches
+    assert found[-1] < 0.5 * found[0]
+    steps = [entry for entry in record["history"] if "loss" in entry]
+    assert steps[-1]["accuracy"] > 0.8
+    for entry in steps:
+        assert {"accuracy", "ess", "residual", "converged", "grad_norm", "learning_rate"} <= set(entry)
+        assert 0 < entry["ess"] <= 15 + 1e-6
+        assert 0 <= entry["residual"] < 1e-2
+    scores = [entry for entry in record["history"] if "eval_accuracy" in entry]
+    assert [entry["epoch"] for entry in scores] == list(range(1, 9))
+    assert scores[-1]["eval_accuracy"] > 0.6
+
+
+def test_the_scores_are_those_of_the_saved_model(learnt):
+    """With averaging on, what is scored after an epoch and what is saved is the average."""
+    folder, record = learnt
+    model = NeuroGameForSequenceClassification.from_pretrained(folder).eval()
+    tokens = AutoTokenizer.from_pretrained(folder)
+    drawn = rows(41, seed=1)
+    texts = Texts(
+        [row["premise"] for row in drawn],
+        [row["hypothesis"] for row in drawn],
+        [NLI.index(row["label"]) for row in drawn],
+        NLI,
+    )
+    features = Features(texts, tokens, 128)
+    batch = Collate(tokens)([features[row] for row in range(41)])
+    with torch.no_grad():
+        logits = model(**batch).logits
+    last = [entry for entry in record["history"] if "eval_accuracy" in entry][-1]
+    assert last["eval_loss"] == pytest.approx(float(functional.cross_entropy(logits, batch["labels"])), abs=1e-5)
+    assert last["eval_accuracy"] == pytest.approx(float((logits.argmax(-1) == batch["labels"]).float().mean()))
+
+
+def test_the_saved_weights_are_the_average(learnt):
+    folder, _ = learnt
+    checkpoint = last_checkpoint(folder)
+    assert checkpoint.name == "checkpoint-80"
+    average, raw, saved = load_file(checkpoint / "average.safetensors"), weights(checkpoint), weights(folder)
+    assert all(torch.equal(saved[name], value) for name, value in average.items())
+    assert not torch.equal(saved["classifier.1.weight"], raw["classifier.1.weight"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"head": "cls", "mixup": 0.2, "label_smoothing": 0.1, "accumulation": 2},
+        {"head": "attention", "consistency": 1.0, "mixup": 0.2},
+        {"head": "released", "schedule": "steps", "milestones": [1], "head_factor": 5.0},
+        {"head": "mean", "limit": 40, "schedule": "cosine", "save_steps": 0},
+        {"game": {"preset": "paper"}, "residual": False, "precision": "bfloat16", "epochs": 1},
+    ],
+    ids=lambda options: "-".join(map(str, options)),
+)
+def test_every_option_runs(recipe, tmp_path, options):
+    record = train(recipe.change(**{"epochs": 1, "log_steps": 1, **options}), tmp_path / "run", quiet=True)
+    assert all(0 < loss < 3 for loss in losses(record))
+    assert len(losses(record)) == (2 if "limit" in options else 10)
+    assert ("ess" in record["history"][0]) == ("game" in options)
+    assert bool(list((tmp_path / "run").glob("checkpoint-*"))) == ("save_steps" not in options)
+
+
+@pytest.mark.parametrize("head", ["dam", "esim"])
+def test_heads_on_word_vectors(recipe, tmp_path, head):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("".join(f"{word} {' '.join(map(str, torch.randn(4).tolist()))}\n" for word in WORDS))
+    own = recipe.change(head=head, vectors=str(vectors), epochs=1, vector_length=2.0)
+    record = train(own, tmp_path / "run", quiet=True)
+    assert len(losses(record)) == 5
+    assert f"head `{head}` on the encoder\n`vectors.txt`" in (tmp_path / "run" / "README.md").read_text()
+    assert main(["evaluate", str(tmp_path / "run"), recipe.dev, "--device", "cpu"]) == 0
+
+
+def test_learning_from_a_teacher(learnt, recipe, tmp_path):
+    teacher, _ = learnt
+    own = recipe.change(teacher=str(teacher), views=3, teacher_weight=1.0, epochs=1, log_steps=1, head="mean")
+    record = train(own, tmp_path / "a", quiet=True)
+    assert len(losses(record)) == 3 * 165 // 16
+    assert (record["pairs"], set(record["data"])) == (165, {"train.jsonl", "dev.jsonl"})
+    train(own, tmp_path / "b", quiet=True)  # from the answers that are kept
+    assert same(tmp_path / "a", tmp_path / "b")
+    plain = train(own.change(teacher=None, views=1), tmp_path / "c", quiet=True)
+    assert losses(plain)[0] != losses(record)[0]
+
+
+def test_the_optimizer_has_the_recipes_rates_and_decays(recipe, tmp_path, monkeypatch):
+    seen = []
+
+    def keep(self, *args, **kwargs):
+        seen.append((self.model, self.create_optimizer()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ClassifierTrainer, "train", keep)
+    own = recipe.change(learning_rate=1e-3, head_factor=5.0, weight_decay=0.02)
+    with pytest.raises(KeyboardInterrupt):
+        train(own, tmp_path / "run", quiet=True)
+    model, optimizer = seen[0]
+    assert isinstance(optimizer, torch.optim.AdamW)
+    groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+    assert len(groups) == sum(len(group["params"]) for group in optimizer.param_groups) == len(list(model.parameters()))
+    for name, parameter in model.named_parameters():
+        group = groups[id(parameter)]
+        assert group["lr"] == pytest.approx(1e-3 if name.startswith("model.encoder.") else 5e-3), name
+        assert group["weight_decay"] == (0.02 if parameter.dim() > 1 else 0.0), name
+
+
+def test_the_loss_by_hand(recipe, tmp_path, monkeypatch):
+    """The first update's loss is the smoothed cross-entropy of the fresh model on the sampler's first batch."""
+    still = recipe.change(
+        head="cls", dropout=0.0, encoder_dropout=0.0, label_smoothing=0.1, accumulation=2, log_steps=1, epochs=1
+    )
+    seen = []
+    whole = ClassifierTrainer.compute_loss
+
+    def keep(self, model, inputs, *args, **kwargs):
+        found = whole(self, model, inputs, *args, **kwargs)
+        if model.training and len(seen) < 2:
+            with torch.no_grad():
+                logits = model(**{name: x for name, x in inputs.items() if name != "labels"}).logits
+            logs = logits.log_softmax(-1)
+            gold = -logs.gather(1, inputs["labels"][:, None]).mean()
+            seen.append(float(0.9 * gold - 0.1 * logs.mean()))
+        return found
+
+    monkeypatch.setattr(ClassifierTrainer, "compute_loss", keep)
+    record = train(still, tmp_path / "run", quiet=True)
+    assert losses(record)[0] == pytest.approx(sum(seen) / 2, abs=1e-5)
+
+
+# What is refused.
+
+
+def test_a_folder_with_a_run_is_refused(learnt, recipe):
+    folder, record = learnt
+    with pytest.raises(FileExistsError, match="already holds a run; resume it, or name another folder"):
+        train(recipe, folder, quiet=True)
+    with pytest.raises(ValueError, match="was begun with another recipe; these differ: epochs, learning_rate, log_"):
+        train(Recipe.of({**record["recipe"], "epochs": 2, "learning_rate": 1, "log_steps": 1}), folder, resume=True)
+
+
+def test_a_finished_run_resumes_to_itself(learnt):
+    folder, record = learnt
+    before = weights(folder)
+    again = train(Recipe.of(record["recipe"]), folder, resume=True, quiet=True)
+    assert again["resumed"]
+    assert losses(again) == losses(record)
+    assert all(torch.equal(value, before[name]) for name, value in weights(folder).items())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 15, "accumulation": 2}, r"batch_size 15 must divide by 2, the 1 process\(es\) times"),
+        ({"batch_size": 300}, "batch_size 300 is more than the 165 training rows"),
+        ({"encoder": "nothing"}, "encoder must be a folder, a hub id or one of bert-base"),
+        ({"max_length": 512}, "max_length must be at most 128, what the model takes; got 512"),
+        ({"names": ["yes", "no"]}, "expected a label among"),
+        ({"game": {"heads": 3}}, "dim must be a multiple of heads"),
+        ({"mixup": 0.2, "head": "dam", "vectors": "v.txt"}, "mixup is for heads on an encoder"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_what_is_refused_leaves_no_folder(recipe, tmp_path, options, message, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v.txt").write_text("a 1 2 3\nman 1 0 0\n")
+    with pytest.raises(ValueError, match=message):
+        train(recipe.change(**options), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run" / "recipe.json").exists()  # another try is not in the way of this one
+
+
+# The same again, and after an end that nobody announced.
+
+
+def test_the_same_recipe_twice_gives_the_same_weights(recipe, tmp_path):
+    own = recipe.change(mixup=0.2, ema=0.9)  # and dropout, and coalitions
+    records = [train(own, tmp_path / name, quiet=True) for name in "ab"]
+    assert same(tmp_path / "a", tmp_path / "b")
+    assert losses(records[0]) == losses(records[1])
+    train(own.change(seed=1), tmp_path / "c", quiet=True)
+    assert not same(tmp_path / "a", tmp_path / "c")
+
+
+def test_stopped_anywhere_it_goes_on_to_the_same_weights(recipe, tmp_path, monkeypatch):
+    """In this process: an error at any update, with everything that draws random numbers on."""
+    own = recipe.change(mixup=0.2, ema=0.9, save_steps=3, accumulation=2, epochs=2)
+    train(own, tmp_path / "whole", quiet=True)
+    step = ClassifierTrainer.training_step
+
+    def stopping(at):
+        def training_step(self, *args, **kwargs):
+            if self.state.global_step == at:
+                raise KeyboardInterrupt
+            return step(self, *args, **kwargs)
+
+        return training_step
+
+    for at in (2, 8, 13):  # before the first checkpoint, in the first epoch, in the second
+        monkeypatch.setattr(ClassifierTrainer, "training_step", stopping(at))
+        with pytest.raises(KeyboardInterrupt):
+            train(own, tmp_path / "parts", resume=at > 2, quiet=True)
+        assert not (tmp_path / "parts" / "model.safetensors").exists()
+    monkeypatch.setattr(ClassifierTrainer, "training_step", step)
+    half = tmp_path / "parts" / "checkpoint-15"  # what a killed process leaves: it must neither be read nor stay
+    half.mkdir()
+    (half / "trainer_state.json").write_text("{")
+    assert last_checkpoint(tmp_path / "parts").name == "checkpoint-12"
+    record = train(own, tmp_path / "parts", resume=True, quiet=True)
+    assert record["resumed"]
+    assert same(tmp_path / "whole", tmp_path / "parts")
+    assert all((folder / COMPLETE).exists() for folder in (tmp_path / "parts").glob("checkpoint-*"))
+
+
+def command(recipe, output, *words):
+    flags = []
+    for name, value in recipe.to_dict().items():
+        if value != getattr(Recipe(), name):
+            flags += [f"--{name.replace('_', '-')}", json.dumps(value) if isinstance(value, dict) else str(value)]
+    return ["-m", "spinformer", "train", "nli", "--output", str(output), "--quiet", *flags, *words]
+
+
+def environment():
+    paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.mark.slow
+def test_killed_it_goes_on_to_the_same_weights(recipe, tmp_path):
+    """SIGKILL twice, at moments drawn by a seed; --resume each time, and the weights are those of a run left alone."""
+    own = recipe.change(epochs=14, save_steps=7, ema=0.99, mixup=0.2, log_steps=50)
+    train(own, tmp_path / "whole", quiet=True)
+    draw = random.Random(20261115)
+    words = [sys.executable, *command(own, tmp_path / "killed", "--resume")]
+    with (tmp_path / "log").open("w") as log:
+        for earliest in (draw.randrange(10, 40), draw.randrange(60, 90)):
+            process = subprocess.Popen(words, env=environment(), stdout=log, stderr=log)
+            try:
+                end = time.monotonic() + 60
+                while newest(tmp_path / "killed") < earliest:
+                    assert process.poll() is None, (tmp_path / "log").read_text()
+                    assert time.monotonic() < end, (tmp_path / "log").read_text()
+                    time.sleep(0.005)
+                time.sleep(draw.uniform(0, 0.15))
+            finally:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            assert process.returncode == -signal.SIGKILL, "it was done before it was killed"
+            assert not (tmp_path / "killed" / "training.json").exists()
+        done = subprocess.run(words, env=environment(), stdout=log, stderr=log, timeout=120, check=False)
+    assert done.returncode == 0, (tmp_path / "log").read_text()
+    assert json.loads((tmp_path / "killed" / "training.json").read_text())["resumed"]
+    assert same(tmp_path / "whole", tmp_path / "killed")
+
+
+def newest(folder):
+    """Of the checkpoints, whole or not yet."""
+    return max((int(path.name.rpartition("-")[2]) for path in folder.glob("checkpoint-*")), default=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_two_processes_are_as_one(recipe, tmp_path, accumulation):
+    own = recipe.change(
+        dropout=0.0, encoder_dropout=0.0, log_steps=1, game={"draws": "shared"}, ema=0.9, accumulation=accumulation
+    )
+    alone = train(own, tmp_path / "one", quiet=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
+    done = subprocess.run(
+        [*words, *command(own, tmp_path / "two")],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "two" / "training.json").read_text())
+    assert record["processes"] == 2
+    assert done.stdout.count("the model lies in") == 1
+    assert len(record["history"]) == len(alone["history"])
+    for one, two in zip(alone["history"], record["history"], strict=True):
+        for name in ("loss", "grad_norm", "accuracy", "residual", "eval_loss", "eval_accuracy"):
+            assert (name in one) == (name in two)
+            if name in one:
+                assert two[name] == pytest.approx(one[name], abs=1e-4), name
+    first, second = weights(tmp_path / "one"), weights(tmp_path / "two")
+    for name, value in first.items():
+        torch.testing.assert_close(second[name], value, rtol=0, atol=1e-3, msg=name)
+    assert sorted(path.name for path in last_checkpoint(tmp_path / "two").glob("rng_state*")) == [
+        "rng_state_0.pth",
+        "rng_state_1.pth",
+    ]
