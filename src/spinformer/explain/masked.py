@@ -1,0 +1,95 @@
+"""What a classifier really says of parts of its input: the game that explanations are measured against."""
+
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.explain.words import Words
+from spinformer.games.game import Game
+
+Masking = Literal["attention", "token", "delete"]
+
+
+class MaskedClassifier:
+    """p_c(C) = P(class c | the words of C alone)
+
+    masking: how the other words are taken away: "attention", their tokens are masked out of the attention, positions
+    kept; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
+    rest moved together. Special tokens always stay. `passes` counts the forward passes made, one a coalition.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, masking: Masking = "attention", batch_size: int = 256) -> None:
+        checks.choice("masking", masking, get_args(Masking))
+        checks.at_least("batch_size", batch_size, 1)
+        if masking == "token" and tokenizer.mask_token_id is None:
+            raise ValueError("masking='token' needs a tokenizer with a mask token; this one has none")
+        self.model, self.tokenizer, self.masking, self.batch_size = model.eval(), tokenizer, masking, batch_size
+        self.passes = 0
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
+
+    @torch.no_grad()
+    def probabilities(self, words: Words, coalitions: Tensor) -> Tensor:
+        """(B, K, classes) for coalitions of words, (B, K, W) booleans; in no particular precision but float32."""
+        checks.shape("coalitions", coalitions, (len(words.words), coalitions.shape[1], words.mask.shape[1]))
+        device = self.device
+        words = words.to(device)
+        visible = words.tokens(coalitions.to(device)).flatten(0, 1)  # (B K, n)
+        budget = coalitions.shape[1]
+        rows = {name: value.repeat_interleave(budget, 0) for name, value in words.inputs.items()}
+        order = visible.sum(-1).argsort(descending=True) if self.masking == "delete" else None
+        parts = []
+        places = torch.arange(len(visible), device=device) if order is None else order
+        for part in places.split(self.batch_size):
+            inputs = self._masked({name: value[part] for name, value in rows.items()}, visible[part])
+            parts.append(self.model(**inputs).logits.float().softmax(-1))
+        self.passes += len(visible)
+        found = torch.cat(parts)
+        if order is not None:
+            found = torch.empty_like(found).index_copy_(0, order, found)
+        return found.unflatten(0, (-1, budget))
+
+    def full(self, words: Words) -> Tensor:
+        """(B, classes) for the whole texts."""
+        return self.probabilities(words, words.mask[:, None]).squeeze(1)
+
+    def _masked(self, inputs: dict[str, Tensor], visible: Tensor) -> dict[str, Tensor]:
+        if self.masking == "attention":
+            return {**inputs, "attention_mask": visible.long()}
+        if self.masking == "token":
+            hidden = ~visible & inputs["attention_mask"].bool()
+            return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
+        width = int(visible.sum(-1).max())
+        kept = (~visible).long().argsort(dim=-1, stable=True)[:, :width]  # visible tokens first, in their order
+        moved = {name: value.gather(1, kept) for name, value in inputs.items()}
+        moved["attention_mask"] = visible.gather(1, kept).long()
+        padding = ~moved["attention_mask"].bool()
+        moved["input_ids"] = moved["input_ids"].masked_fill(padding, self.tokenizer.pad_token_id)
+        return moved
+
+
+class ConfidenceGame(Game):
+    """v(C) = p_y(C), the classifier's probability of the class y that it decides for (or that `target` names).
+
+    One game a text; a coalition costs a forward pass. `spinformer.games` computes its exact indices for up to 20 words.
+    """
+
+    def __init__(self, classifier: MaskedClassifier, words: Words, target: Tensor | None = None) -> None:
+        self.classifier, self.words = classifier, words
+        self.mask = words.mask
+        self.batch, self.players = self.mask.shape
+        self.batched, self.dtype, self.device = True, torch.float32, self.mask.device
+        if target is None:
+            target = classifier.full(words).argmax(-1)
+        checks.shape("target", target, (self.batch,))
+        self.target = target.to(self.device)
+
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """One pass for each coalition."""
+        found = self.classifier.probabilities(self.words, coalitions).to(self.device)
+        return found.gather(2, self.target[:, None, None].expand(-1, found.shape[1], 1)).squeeze(-1)
