@@ -8,17 +8,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer import checks
-from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
-from spinformer.attention.settings import AUTO_LINEAR, settings
-from spinformer.games import NormGame, estimate_low_rank, estimate_values
-from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, mean_field
+from spinformer.attention.output import NeuroGameOutput
+from spinformer.attention.play import CRITICAL, Units, play
+from spinformer.attention.settings import settings
+from spinformer.games import NormGame
 from spinformer.precision import full_precision, safe_divide, widen
 from spinformer.rng import draw_seed
-
-# In share units, couplings whose norm is well below this stay as weak as they are.
-SOFTNESS = 0.1
-# The most that couplings may have of the strength at which the mean field would cease to be unique.
-CRITICAL = 0.95
 
 
 class NeuroGameAttention(nn.Module):
@@ -132,98 +127,32 @@ class NeuroGameAttention(nn.Module):
         flat = values.flatten(0, 1)
         scale = 1.0 if options.units == "paper" else safe_divide(torch.ones_like(heat), _total_length(flat, mask))
         game = NormGame(flat, mask, options.activation, scale.clamp_min(1e-30) if isinstance(scale, Tensor) else scale)
-
-        budget = self.samples if self.training else self.eval_samples
-        shared = not self.training or options.draws == "shared"
+        units = None
+        if options.units == "share":
+            units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))
         fixed = not self.training and generator is None
-        seed = torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator)
-        kind: dict[str, Any] = {
-            "weighting": options.weighting,
-            "temperature": heat,
-            "proposal": options.proposal,
-            "shared": shared,
-        }
-        sampled: dict[str, Any] = {"estimator": options.estimator, "errors": False, **kind}
-        shapley = estimate_values(game, "SV", budget, seed=seed, **sampled)
-        banzhaf = estimate_values(game, "BV", budget, seed=seed + 1, **sampled)
-        interactions: Couplings
-        if options.couplings == "linear" or (options.couplings == "auto" and game.players > AUTO_LINEAR):
-            interactions = LowRankCouplings(*estimate_low_rank(game, budget, seed=seed + 1, **kind))
-            if game.players <= interactions.factors.shape[-1]:  # fewer tokens than factors: the matrix is smaller
-                interactions = DenseCouplings(interactions.dense())
-        else:
-            pairs = estimate_values(game, "BII", budget, seed=seed + 1, **sampled)
-            interactions = DenseCouplings(pairs.values)
-
-        fields, couplings = self._hamiltonian(game, shapley.values, banzhaf.values, gate.flatten(0, 1), interactions)
-        solved = mean_field(
-            Ising(fields, couplings, heat, mask),
-            max_steps=options.max_steps,
-            damping=options.damping,
-            tol=options.tol,
-            correction=options.correction,
-            backward=options.backward,
-            solver=options.solver,
+        found = play(
+            game,
+            gate.flatten(0, 1),
+            heat,
+            options,
+            units,
+            budget=self.samples if self.training else self.eval_samples,
+            seed=torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator),
+            shared=not self.training or options.draws == "shared",
         )
-        attention = (1 + solved.magnetization) / 2
-        if mask is not None:
-            attention = attention * mask
-        pooled = (attention[:, None] @ flat).squeeze(1)  # (B H, d_v)
+        pooled = (found.attention[:, None] @ flat).squeeze(1)  # (B H, d_v)
         if options.pooling == "mean":
-            pooled = pooled / attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
-        pooled = self.output(pooled.view(batch, -1).to(self.value.weight.dtype))
+            pooled = pooled / found.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
+        return found.output(self.output(pooled.view(batch, -1).to(self.value.weight.dtype)), self.heads)
 
-        def by_head(x: Tensor) -> Tensor:
-            return x.unflatten(0, (batch, self.heads))
-
-        return NeuroGameOutput(
-            pooled=pooled,
-            attention=by_head(attention),
-            shapley=by_head(shapley.values),
-            banzhaf=by_head(banzhaf.values),
-            gate=gate,
-            fields=by_head(fields),
-            couplings=HeadCouplings(couplings, self.heads),
-            interactions=HeadCouplings(interactions, self.heads),
-            magnetization=by_head(solved.magnetization),
-            diagnostics=Diagnostics(
-                ess=by_head(torch.minimum(_mean(shapley.ess, mask), _mean(banzhaf.ess, mask))),
-                residual=by_head(solved.residual),
-                converged=by_head(solved.converged),
-                steps=by_head(solved.steps),
-            ),
-        )
-
-    def _hamiltonian(
-        self, game: NormGame, shapley: Tensor, banzhaf: Tensor, gate: Tensor, interactions: Couplings
-    ) -> tuple[Tensor, Couplings]:
-        """Fields (B H, n) and couplings in the units of the settings."""
-        size = banzhaf.abs().sum(-1)  # |beta|_1
-        field = gate * _share(shapley) + (1 - gate) * _share(banzhaf)
-        if self.settings.units == "paper":
-            return field, interactions
-        count = game.counts().to(field.dtype)
-        batch = field.shape[0] // self.heads
-        gain = widen(self.log_field_gain).exp().repeat(batch)
-        field = gain[:, None] * (count[:, None] * field - 1)
-        if game.mask is not None:
-            field = field * game.mask
-        shares = interactions.scaled(safe_divide(count, size))
-        part = CRITICAL * widen(self.coupling_logit).sigmoid().repeat(batch)
-        strength = part * self.temperature.repeat(batch) / (shares.norm() + SOFTNESS)
-        return field, shares.scaled(strength)
-
-
-def _share(values: Tensor) -> Tensor:
-    """values / |values|_1, 0 where all are 0."""
-    return safe_divide(values, values.abs().sum(-1, keepdim=True).expand_as(values))
+    @property
+    def coupling_part(self) -> Tensor:
+        """The part of the critical strength that couplings may have, of each head, (heads,)."""
+        return CRITICAL * widen(self.coupling_logit).sigmoid()
 
 
 def _total_length(values: Tensor, mask: Tensor | None) -> Tensor:
     """sum of |v_i| over the players, (B H,): no coalition's sum is longer."""
     lengths = values.norm(dim=-1)
     return (lengths if mask is None else lengths * mask).sum(-1)
-
-
-def _mean(x: Tensor, mask: Tensor | None) -> Tensor:
-    return x.mean(-1) if mask is None else (x * mask).sum(-1) / mask.sum(-1)

@@ -6,6 +6,7 @@ from spinformer.games.game import Game, TableGame
 from spinformer.games.indices import Index, Weighting
 from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions
 from spinformer.games.norm import NormGame
+from spinformer.games.sums import SumGame
 
 __all__ = [
     "MAX_PLAYERS",
@@ -16,6 +17,7 @@ __all__ = [
     "Index",
     "NormGame",
     "ProposalName",
+    "SumGame",
     "TableGame",
     "Weighting",
     "estimate_low_rank",

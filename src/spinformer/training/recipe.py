@@ -37,7 +37,7 @@ class Recipe:
         None, "length that every word vector is scaled to; by default the model's own"
     )
     game: dict[str, Any] = _option({}, "options of the NeuroGame layer: preset, heads, samples, temperature ...")
-    residual: bool = _option(True, "add the first token's vector to the game's output")
+    residual: bool = _option(False, "add the first token's vector to the game's output")
     classifier_layers: int = _option(1, "hidden layers of the classifier")
     dropout: float = _option(0.1, "dropout of the classifier")
     encoder_dropout: float | None = _option(None, "dropout inside the encoder, where not its own")

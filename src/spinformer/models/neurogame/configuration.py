@@ -25,7 +25,7 @@ class NeuroGameConfig(PreTrainedConfig):
         encoder: dict[str, Any] | PreTrainedConfig | None = None,
         head: str = "neurogame",
         game: dict[str, Any] | None = None,
-        residual: bool = True,
+        residual: bool = False,
         classifier_layers: int = 1,
         dropout: float = 0.1,
         special_ids: Sequence[int] = (),

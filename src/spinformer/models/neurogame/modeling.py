@@ -91,13 +91,15 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             raise ValueError("expected input_ids or inputs_embeds; got neither")
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
-        hidden = self.encoder(
+        encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
-        ).last_hidden_state
+        )
+        hidden = encoded.last_hidden_state
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
         pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
-        output = NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, game=game)
+        layers = getattr(encoded, "hidden_states", None)  # where output_hidden_states asks for them
+        output = NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, hidden_states=layers, game=game)
         return output.to_tuple() if return_dict is False else output
 
 
@@ -130,7 +132,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         *,
         labels: tuple[str, ...] | None = None,
         head: str = "neurogame",
-        residual: bool = True,
+        residual: bool = False,
         classifier_layers: int = 1,
         dropout: float = 0.1,
         encoder_dropout: float | None = None,
@@ -203,7 +205,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
         logits = self.classifier(vector)
         loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
-        output = NeuroGameClassifierOutput(loss=loss, logits=logits, game=base.game if output_game else None)
+        game = base.game if output_game else None
+        output = NeuroGameClassifierOutput(loss=loss, logits=logits, hidden_states=base.hidden_states, game=game)
         return output.to_tuple() if return_dict is False else output
 
 

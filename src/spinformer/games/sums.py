@@ -1,0 +1,89 @@
+"""Games of sums: a coalition is worth a function of what its members add up to."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.games.game import Game
+from spinformer.precision import widen
+
+
+class SumGame(Game):
+    """v(C) = f(sum over i in C of a_i)
+
+    The paper's norm game (Eq. 2) is f(S) = |S|; here f is any function, such as a trained network's.
+    features: a, (B, n, m) or (n, m); readout: f, from sums (B, K, m) to values (B, K), where row b of the batch is
+    game b; mask: (B, n) or (n,), false for padding.
+
+    Around one coalition, every difference comes from the same few values: with C ^ i for C with i moved in or out, and
+    s_i = 1 where i is in C and -1 where not,
+
+        Delta_i v(C - i) = s_i (v(C) - v(C ^ i)),
+        Delta_ij v(C - ij) = s_i s_j (v(C) - v(C ^ i) - v(C ^ j) + v(C ^ ij)),
+
+    so `marginals` takes 1 + n values a coalition, and `interactions` n^2 / 2 more.
+    """
+
+    def __init__(self, features: Tensor, readout: Callable[[Tensor], Tensor], mask: Tensor | None = None) -> None:
+        checks.floating("features", features, (2, 3))
+        checks.finite("features", features)
+        self.batched = features.dim() == 3
+        features = widen(features if self.batched else features[None])
+        self.batch, self.players = features.shape[:2]
+        if mask is not None and not self.batched and mask.dim() == 1:
+            mask = mask[None]
+        self.mask = checks.mask("mask", mask, features.shape[:2], features.device)
+        self.features = features if self.mask is None else features * self.mask[..., None]
+        self.readout = readout
+        self.dtype, self.device = features.dtype, features.device
+
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """f of the members' sum, by one matrix product."""
+        return self.readout(coalitions.to(self.dtype) @ self.features)
+
+    def marginals(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+        """Delta_i v(C - i) and v(C - i), from v(C) and v(C ^ i)."""
+        value, moved = self._around(coalitions)
+        inside = self._inside(coalitions)
+        value = value[..., None].expand_as(moved)
+        sign = 2 * inside.to(self.dtype) - 1
+        return sign * (value - moved), torch.where(inside, moved, value)
+
+    def interactions(self, coalitions: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
+        """Delta_ij v(C - ij) and v(C - ij) for the players in `rows` and all others."""
+        value, moved = self._around(coalitions)
+        member = torch.eye(self.players, dtype=torch.bool, device=coalitions.device)
+        inside = self._inside(coalitions)
+        pair = member[rows, None] ^ member[None]  # (rows, n, n): both moved; none where i = j
+        both = self._values(inside[:, :, None, None] ^ pair)
+        first, second = moved[:, :, rows, None], moved[:, :, None]
+        whole = value[..., None, None].expand_as(both)
+        sign = 2 * inside.to(self.dtype) - 1
+        delta = sign[:, :, rows, None] * sign[:, :, None] * (whole - first - second + both)
+        row, column = inside[:, :, rows, None].expand(both.shape), inside[:, :, None].expand(both.shape)
+        without = torch.where(row, torch.where(column, both, first), torch.where(column, second, whole))
+        same = member[rows]
+        without = torch.where(same, torch.where(row, first.expand(both.shape), whole), without)
+        return delta.masked_fill(same, 0.0), without
+
+    def expected_marginals(self, chance: Tensor) -> Tensor:
+        """f at the expected sum with i, less f at the expected sum without it."""
+        mean = (chance @ self.features)[:, :, None]  # (B, M, 1, m)
+        own, share = self.features[:, None], chance[..., None]
+        low, high = mean - share * own, mean + (1 - share) * own  # (B, M, n, m)
+        values = self.readout(torch.cat([low.flatten(1, 2), high.flatten(1, 2)], 1))
+        low, high = values.unflatten(1, (2, chance.shape[1], self.players)).unbind(1)
+        return high - low
+
+    def _around(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+        """v(C), (B, K), and v(C ^ i) for every i, (B, K, n)."""
+        inside = self._inside(coalitions)
+        member = torch.eye(self.players, dtype=torch.bool, device=coalitions.device)
+        around = torch.cat([inside[:, :, None], inside[:, :, None] ^ member], 2)  # (B, K, 1 + n, n)
+        values = self._values(around)
+        return values[..., 0], values[..., 1:]
+
+    def _inside(self, coalitions: Tensor) -> Tensor:
+        return coalitions if self.mask is None else coalitions & self.mask[:, None]

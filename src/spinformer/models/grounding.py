@@ -1,0 +1,174 @@
+"""A game head for a classifier that one already has: what it would say of any part of a text, from one forward pass."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spinformer import checks
+from spinformer.explain.words import Words
+from spinformer.games.sums import SumGame
+from spinformer.precision import full_precision
+
+FOLDER = "game"
+# Log-weights of words are held within this, so that no word drowns another beyond what float32 resolves.
+RANGE = 8.0
+# Weight of the empty coalition, beside which every word counts.
+FLOOR = 1e-3
+
+
+@dataclass(frozen=True)
+class GroundingConfig:
+    """layers: positions in the classifier's hidden_states that the head reads; width: d of each; classes: of the
+    classifier; heads: H; dim: of all heads' values together; hidden, readout: widths of the two maps; model: digest of
+    the classifier that the head belongs to.
+    """
+
+    layers: tuple[int, ...]
+    width: int
+    classes: int
+    heads: int = 16
+    dim: int = 128
+    hidden: int = 512
+    readout: int = 128
+    masking: str = "attention"
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        for name in ("width", "classes", "heads", "dim", "hidden", "readout"):
+            checks.at_least(name, getattr(self, name), 1)
+        if self.dim % self.heads:
+            raise ValueError(f"dim must be a multiple of heads; got {self.dim} and {self.heads}")
+
+
+class GameHead(nn.Module):
+    """D_h(C) = log sum over i in C of e^{s_hi},   S_h(C) = sum over i in C of e^{s_hi} v_hi / e^{D_h(C)}
+    o(C) = log p(N) + g(S(C), D(C)) - g(S(N), D(N)),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
+
+    with (s_i, v_i) a network's map of what the classifier's layers say of token i in the *whole* text, g another, and N
+    all words. So v_c(C), the classifier's probability of class c when it sees the words C alone, is predicted for every
+    C from one pass; v(N) is the classifier's own answer exactly, and v is normalised, bounded, and a function of the
+    coalition's sums, as section 3.2 of the NeuroGame paper asks of a characteristic function (there f(|sum|)).
+    """
+
+    def __init__(self, config: GroundingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.norms = nn.ModuleList(nn.LayerNorm(config.width) for _ in config.layers)
+        self.body = nn.Linear(config.width * len(config.layers), config.hidden)
+        self.score = nn.Linear(config.hidden, config.heads)
+        self.value = nn.Linear(config.hidden, config.dim)
+        self.readout = nn.Sequential(
+            nn.Linear(config.dim + config.heads, config.readout),
+            nn.GELU(),
+            nn.Linear(config.readout, config.readout),
+            nn.GELU(),
+            nn.Linear(config.readout, config.classes),
+        )
+
+    @full_precision
+    def forward(self, hidden_states: Sequence[Tensor], logits: Tensor, words: Words) -> "GroundedGames":
+        """The games of a batch, from the classifier's hidden states and logits for whole texts."""
+        x = torch.cat(
+            [norm(hidden_states[layer].float()) for norm, layer in zip(self.norms, self.config.layers, strict=True)], -1
+        )
+        inner = functional.gelu(self.body(x))
+        weight = (RANGE * torch.tanh(self.score(inner) / RANGE)).exp()  # e^s, (B, n, H)
+        value = self.value(inner).unflatten(-1, (self.config.heads, -1))
+        tokens = torch.cat([(weight[..., None] * value).flatten(2), weight], -1)  # (B, n, dim + H)
+        owner = words.owner.to(tokens.device)
+        member = owner[:, None] == torch.arange(int(words.counts.max()), device=owner.device)[:, None]  # (B, W, n)
+        return GroundedGames(self, member.to(tokens.dtype) @ tokens, logits.float().log_softmax(-1), words.mask)
+
+    def read(self, sums: Tensor) -> Tensor:
+        """g of coalition sums, (..., dim + H) -> (..., classes)."""
+        value, weight = sums.split([self.config.dim, self.config.heads], -1)
+        weight = weight.clamp_min(0) + FLOOR
+        mean = value.unflatten(-1, (self.config.heads, -1)) / weight[..., None]
+        found: Tensor = self.readout(torch.cat([mean.flatten(-2), weight.log()], -1))
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Into `folder`/game: weights and configuration."""
+        place = folder / FOLDER
+        place.mkdir(parents=True, exist_ok=True)
+        save_file(
+            {name: value.cpu().contiguous() for name, value in self.state_dict().items()}, place / "game.safetensors"
+        )
+        (place / "game.json").write_text(json.dumps(asdict(self.config), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path, model: nn.Module) -> "GameHead":
+        """From `folder`/game; it must have been made for this model."""
+        place = folder / FOLDER
+        if not (place / "game.json").is_file():
+            raise FileNotFoundError(f"{folder} has no game head; `spinformer ground {folder} TEXTS` makes one")
+        try:
+            config = GroundingConfig(**json.loads((place / "game.json").read_text()))
+            weights = load_file(place / "game.safetensors")
+        except (json.JSONDecodeError, TypeError, SafetensorError, OSError) as error:
+            raise ValueError(f"{place}: the game head is damaged ({error})") from error
+        if config.model != digest(model):
+            raise ValueError(f"{place}: this game head was made for another model than the one it lies with")
+        head = cls(config)
+        head.load_state_dict(weights)
+        return head.eval()
+
+
+@dataclass(frozen=True)
+class GroundedGames:
+    """The predicted games of B texts. features: (B, W, dim + H), sums over a word's tokens; full: log p(N), (B,
+    classes); mask: (B, W), true for real words."""
+
+    head: GameHead
+    features: Tensor
+    full: Tensor
+    mask: Tensor
+
+    @full_precision
+    def log_probabilities(self, coalitions: Tensor) -> Tensor:
+        """log p(C), (B, K, classes), of coalitions of words (B, K, W)."""
+        inside = (coalitions & self.mask.to(coalitions.device)[:, None]).to(self.features)
+        return self._answer(inside @ self.features)
+
+    def game(self, target: Tensor | None = None) -> SumGame:
+        """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names."""
+        classes = self.full.argmax(-1) if target is None else target.to(self.full.device)
+
+        def readout(sums: Tensor) -> Tensor:
+            found = self._answer(sums).exp()
+            return found.gather(2, classes[:, None, None].expand(-1, found.shape[1], 1)).squeeze(-1)
+
+        return SumGame(self.features, readout, self.mask.to(self.features.device))
+
+    def _answer(self, sums: Tensor) -> Tensor:
+        whole = self.head.read(self.features.sum(1))[:, None]
+        return (self.full[:, None] + self.head.read(sums) - whole).log_softmax(-1)
+
+
+@torch.no_grad()
+def digest(model: nn.Module) -> str:
+    """sha256 of a model's weights as float16, so that it is the same on every device and in either precision."""
+    found = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        found.update(name.encode())
+        kept = value.detach().to("cpu", torch.float16) if value.is_floating_point() else value.detach().cpu()
+        found.update(kept.contiguous().numpy().tobytes())
+    return found.hexdigest()
+
+
+def default_layers(model: Any) -> tuple[int, ...]:
+    """Embeddings, the middle and the last layer: a word before, half-way through and after meeting the others."""
+    count = int(getattr(getattr(model.config, "encoder", model.config), "num_hidden_layers", 0))
+    if count < 1:
+        raise ValueError(f"cannot tell how many layers a {type(model).__name__} has; name the layers to read")
+    return tuple(sorted({0, (count + 1) // 2, count}))

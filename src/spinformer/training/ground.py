@@ -1,0 +1,183 @@
+"""Grounding: train a game head to say what a frozen classifier says of parts of texts. No labels."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.data.features import LengthSampler
+from spinformer.data.texts import Texts
+from spinformer.explain.masked import MaskedClassifier, Masking
+from spinformer.explain.words import Words, split
+from spinformer.models.grounding import FOLDER, GameHead, GroundedGames, GroundingConfig, default_layers, digest
+from spinformer.progress import progress
+
+Draw = Literal["sizes", "kernel", "edges"]
+STATE = "state.pt"
+
+
+@dataclass(frozen=True)
+class Grounding:
+    """How a game head is trained.
+
+    subsets: masked passes for each text and epoch; draw: how their coalitions are drawn (`draw_coalitions`); masking:
+    how words are taken away (`MaskedClassifier`); max_length: tokens kept; layers, heads, dim, hidden, readout: of the head
+    (`GroundingConfig`), layers empty for its own choice; warmup: part of the steps; save_steps: between checkpoints.
+    """
+
+    epochs: int = 1
+    batch_size: int = 64
+    subsets: int = 4
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    draw: Draw = "sizes"
+    masking: Masking = "attention"
+    max_length: int = 128
+    layers: tuple[int, ...] = ()
+    heads: int = 16
+    dim: int = 128
+    hidden: int = 512
+    readout: int = 128
+    save_steps: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "subsets", "save_steps"):
+            checks.at_least(name, getattr(self, name), 1)
+        checks.choice("draw", self.draw, get_args(Draw))
+        checks.positive("learning_rate", self.learning_rate)
+
+
+def ground(
+    model: Any, tokenizer: Any, texts: Texts, output: Path, options: Grounding, *, resume: bool = False
+) -> GameHead:
+    """loss = - sum over c of p_c(C) log q_c(C), mean over texts and coalitions
+
+    p: what the frozen classifier says when it sees the words C alone; q: what the head predicts from the whole text.
+    Leaves the head in `output`/game. resume: go on from the checkpoint there, to the same weights.
+    """
+    if len(texts) < options.batch_size:
+        raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
+    classifier = MaskedClassifier(model.requires_grad_(False), tokenizer, options.masking, batch_size=1024)
+    device = classifier.device
+    torch.manual_seed(options.seed)
+    head = GameHead(_config(model, options)).to(device)
+    optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
+    lengths = torch.tensor(
+        [len(a) + len(b) for a, b in zip(texts.first, texts.second or [""] * len(texts), strict=True)]
+    )
+    batches = list(_batches(lengths, options))
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, options.learning_rate, total_steps=len(batches), pct_start=options.warmup
+    )
+    done = _restore(output, options, head, optimizer, scheduler) if resume else 0
+    head.train()
+    for step in progress(range(done, len(batches)), "grounding"):
+        words = split(tokenizer, texts.select(batches[step]), options.max_length).to(device)
+        games = play(head, model, words)
+        coalitions = draw_coalitions(words.mask, options.subsets, options.draw, seed=1_000_003 * options.seed + step)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            real = classifier.probabilities(words, coalitions)
+        loss = -(real * games.log_probabilities(coalitions)).sum(-1).mean()
+        if not math.isfinite(loss.item()):
+            raise ValueError(f"the loss became {loss.item()} at step {step}; a lower learning_rate may help")
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        if (step + 1) % options.save_steps == 0:
+            _save(output, options, head, optimizer, scheduler, step + 1)
+    head.eval()
+    head.save(output)
+    (output / FOLDER / STATE).unlink(missing_ok=True)
+    return head
+
+
+def play(head: GameHead, model: Any, words: Words) -> GroundedGames:
+    """The predicted games of a batch of texts, from one pass of the frozen classifier."""
+    with torch.no_grad():
+        output = model(**words.inputs, output_hidden_states=True)
+    games: GroundedGames = head(output.hidden_states, output.logits, words)
+    return games
+
+
+def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tensor:
+    """(B, count, W) coalitions of the words in `mask`, (B, W); the same on every device.
+
+    "sizes": the size uniform from 0 to all, then the members; "kernel": sizes s with chance proportional to
+    1 / (s (W - s)), as the Shapley kernel has them; "edges": half of them nearly full or nearly empty.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    present = mask.cpu()
+    rows, width = present.shape
+    counts = present.sum(-1, keepdim=True)  # (B, 1)
+    chance = torch.rand(rows, count, generator=generator)
+    if draw == "kernel":
+        size = _kernel_sizes(counts, chance, width)
+    else:
+        size = (chance * (counts + 1)).floor()
+        if draw == "edges":
+            near = (3 * torch.rand(rows, count, generator=generator)).floor() + 1
+            full = torch.rand(rows, count, generator=generator) < 0.5
+            size = torch.where(full, torch.where(chance < 0.5, near, counts - near).clamp_min(0), size)
+    scores = torch.rand(rows, count, width, generator=generator).masked_fill(~present[:, None], 2.0)
+    return (scores.argsort(-1).argsort(-1) < size[..., None]).to(mask.device) & mask[:, None]
+
+
+def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
+    size = torch.arange(1, width + 1)
+    weight = torch.where(size < counts, 1 / (size * (counts - size)).clamp_min(1), 0.0)  # (B, W)
+    weight = torch.where(counts > 1, weight, (size == 1).float())  # one word: it alone
+    share = weight.cumsum(-1) / weight.sum(-1, keepdim=True)
+    return (chance[..., None] > share[:, None]).sum(-1) + 1
+
+
+def _config(model: Any, options: Grounding) -> GroundingConfig:
+    layers = options.layers or default_layers(model)
+    width = int(model.config.hidden_size)
+    sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "masking")}
+    return GroundingConfig(layers, width, int(model.config.num_labels), model=digest(model), **sizes)
+
+
+def _batches(lengths: Tensor, options: Grounding) -> Iterator[list[int]]:
+    sampler = LengthSampler(lengths, options.batch_size, options.seed)
+    for epoch in range(options.epochs):
+        sampler.set_epoch(epoch)
+        order = list(sampler)
+        yield from (order[start : start + options.batch_size] for start in range(0, len(order), options.batch_size))
+
+
+def _save(output: Path, options: Grounding, head: GameHead, optimizer: Any, scheduler: Any, step: int) -> None:
+    folder = output / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {
+        "options": asdict(options),
+        "model": head.config.model,
+        "head": head.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "step": step,
+    }
+    torch.save(state, folder / "state.partial")
+    (folder / "state.partial").replace(folder / STATE)
+
+
+def _restore(output: Path, options: Grounding, head: GameHead, optimizer: Any, scheduler: Any) -> int:
+    """Steps done, 0 where there is no checkpoint."""
+    path = output / FOLDER / STATE
+    if not path.is_file():
+        return 0
+    state = torch.load(path, weights_only=True, map_location=next(head.parameters()).device)
+    if state["options"] != asdict(options) or state["model"] != head.config.model:
+        raise ValueError(f"{path} is a checkpoint of another grounding (other options or another model)")
+    head.load_state_dict(state["head"])
+    optimizer.load_state_dict(state["optimizer"])
+    scheduler.load_state_dict(state["scheduler"])
+    return int(state["step"])

@@ -1,0 +1,173 @@
+"""Grounding a frozen classifier: the head, its coalitions, its training, and what it refuses."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from spinformer.data.texts import Texts
+from spinformer.explain import ConfidenceGame, MaskedClassifier, split
+from spinformer.games import exact_values
+from spinformer.models.grounding import GameHead, GroundingConfig, default_layers, digest
+from spinformer.training.ground import Grounding, draw_coalitions, ground, play
+from tests.tiny import NLI, bert, rows, tokenizer
+
+SMALL = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 8}
+
+
+def texts(count=64, seed=0, single=False):
+    pairs = rows(count, seed)
+    return Texts([row["premise"] for row in pairs], None if single else [row["hypothesis"] for row in pairs])
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    """Any Hugging Face classifier: here one that transformers brings, with random weights."""
+    from transformers import BertForSequenceClassification
+
+    torch.manual_seed(0)
+    return BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).eval()
+
+
+@pytest.fixture
+def head(classifier):
+    torch.manual_seed(1)
+    return GameHead(GroundingConfig((0, 1, 2), 32, 3, heads=4, dim=16, hidden=32, readout=16)).eval()
+
+
+class TestHead:
+    def test_the_grand_coalition_is_the_classifier_itself(self, classifier, head):
+        words = split(tokenizer(), texts(5), 64)
+        games = play(head, classifier, words)
+        real = classifier(**words.inputs).logits.softmax(-1)
+        torch.testing.assert_close(games.log_probabilities(words.mask[:, None]).exp().squeeze(1), real)
+
+    def test_shapley_values_sum_to_what_the_words_add(self, classifier, head):
+        words = split(tokenizer(), texts(4).select([0]), 64)
+        game = play(head, classifier, words).game()
+        values = exact_values(game, "SV")
+        ends = game(torch.stack([torch.zeros(game.players), torch.ones(game.players)]).bool())
+        torch.testing.assert_close(values.sum(-1), ends[:, 1] - ends[:, 0])
+
+    def test_neither_padding_nor_batch_matters(self, classifier, head):
+        data = texts(6)
+        words = split(tokenizer(), data, 64)
+        together = play(head, classifier, words)
+        for row in range(6):
+            alone = split(tokenizer(), data.select([row]), 64)
+            games = play(head, classifier, alone)
+            count = int(alone.counts)
+            torch.testing.assert_close(together.features[row, :count], games.features[0], atol=1e-5, rtol=1e-4)
+
+    def test_saved_and_loaded(self, classifier, head, tmp_path):
+        own = GameHead(GroundingConfig((0, 2), 32, 3, heads=2, dim=8, model=digest(classifier)))
+        own.save(tmp_path)
+        again = GameHead.load(tmp_path, classifier)
+        assert again.config == own.config
+        assert all(torch.equal(a, b) for a, b in zip(own.parameters(), again.parameters(), strict=True))
+
+    def test_made_for_another_model(self, classifier, head, tmp_path):
+        head.save(tmp_path)
+        with pytest.raises(ValueError, match="another model"):
+            GameHead.load(tmp_path, classifier)
+
+    def test_no_head_and_a_damaged_one(self, classifier, head, tmp_path):
+        with pytest.raises(FileNotFoundError, match="spinformer ground"):
+            GameHead.load(tmp_path, classifier)
+        head.save(tmp_path)
+        (tmp_path / "game" / "game.safetensors").write_bytes(b"no")
+        with pytest.raises(ValueError, match="damaged"):
+            GameHead.load(tmp_path, classifier)
+        (tmp_path / "game" / "game.json").write_text(json.dumps({"layers": [0], "wide": 3}))
+        with pytest.raises(ValueError, match="damaged"):
+            GameHead.load(tmp_path, classifier)
+
+    def test_the_digest_is_of_the_weights(self, classifier):
+        from transformers import BertForSequenceClassification
+
+        torch.manual_seed(5)
+        other = BertForSequenceClassification(classifier.config)
+        assert digest(classifier) != digest(other)
+        other.load_state_dict(classifier.state_dict())
+        assert digest(classifier) == digest(other)
+
+    def test_layers(self, classifier):
+        assert default_layers(classifier) == (0, 1, 2)
+        with pytest.raises(ValueError, match="multiple of heads"):
+            GroundingConfig((0,), 32, 3, heads=3, dim=16)
+
+
+class TestCoalitions:
+    MASK = torch.tensor([[True] * 8, [True] * 5 + [False] * 3])
+
+    def test_sizes_are_uniform(self):
+        """The share of each of 9 sizes in 20,000 draws is within 4 standard errors of 1/9."""
+        drawn = draw_coalitions(self.MASK[:1], 20_000, "sizes", seed=0)
+        share = drawn.sum(-1).flatten().bincount(minlength=9) / 20_000
+        assert float((share - 1 / 9).abs().max()) <= 4 * (8 / 81 / 20_000) ** 0.5
+
+    def test_the_shapley_kernel(self):
+        drawn = draw_coalitions(self.MASK[:1], 20_000, "kernel", seed=0)
+        share = drawn.sum(-1).flatten().bincount(minlength=9) / 20_000
+        size = torch.arange(1, 8)
+        expected = 1 / (size * (8 - size))
+        expected = expected / expected.sum()
+        error = (expected * (1 - expected) / 20_000).sqrt()
+        assert bool(((share[1:8] - expected).abs() <= 4 * error).all())
+        assert float(share[0] + share[8]) == 0
+
+    @pytest.mark.parametrize("draw", ["sizes", "kernel", "edges"])
+    def test_words_alone_and_seeded(self, draw):
+        drawn = draw_coalitions(self.MASK, 50, draw, seed=3)
+        assert not bool(drawn[1, :, 5:].any())
+        assert torch.equal(drawn, draw_coalitions(self.MASK, 50, draw, seed=3))
+        assert not torch.equal(drawn, draw_coalitions(self.MASK, 50, draw, seed=4))
+
+
+class TestTraining:
+    def test_learns_what_the_classifier_says_and_leaves_it_alone(self, classifier, tmp_path):
+        before = {name: value.clone() for name, value in classifier.state_dict().items()}
+        options = Grounding(**SMALL, epochs=8, subsets=8, learning_rate=5e-3)
+        head = ground(classifier, tokenizer(), texts(), tmp_path, options)
+        after = classifier.state_dict()
+        assert all(torch.equal(value, after[name]) for name, value in before.items())
+        words = split(tokenizer(), texts(16, seed=1), 64)
+        drawn = draw_coalitions(words.mask, 8, "sizes", seed=9)
+        real = ConfidenceGame(MaskedClassifier(classifier, tokenizer()), words)(drawn)
+        with torch.no_grad():
+            predicted = play(head, classifier, words).game()(drawn)
+        fit = 1 - (predicted - real).square().mean() / real.var()
+        assert float(fit) > 0.5
+
+    def test_single_texts(self, classifier, tmp_path):
+        ground(classifier, tokenizer(), texts(16, single=True), tmp_path, Grounding(**SMALL))
+        assert GameHead.load(tmp_path, classifier).config.classes == 3
+
+    def test_stopped_and_resumed_to_the_same_head(self, classifier, tmp_path, monkeypatch):
+        options = Grounding(**SMALL, save_steps=3)
+        whole = ground(classifier, tokenizer(), texts(), tmp_path / "whole", options)
+        import spinformer.training.ground as module
+
+        real, calls = module.split, []
+
+        def stop(*args):
+            calls.append(1)
+            if len(calls) == 6:
+                raise KeyboardInterrupt
+            return real(*args)
+
+        monkeypatch.setattr(module, "split", stop)
+        with pytest.raises(KeyboardInterrupt):
+            ground(classifier, tokenizer(), texts(), tmp_path / "parts", options)
+        monkeypatch.setattr(module, "split", real)
+        with pytest.raises(ValueError, match="another grounding"):
+            ground(classifier, tokenizer(), texts(), tmp_path / "parts", Grounding(**SMALL, seed=1), resume=True)
+        parts = ground(classifier, tokenizer(), texts(), tmp_path / "parts", options, resume=True)
+        assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
+        assert not (tmp_path / "parts" / "game" / "state.pt").exists()
+        shutil.rmtree(tmp_path / "parts")
+
+    def test_too_few_texts(self, classifier, tmp_path):
+        with pytest.raises(ValueError, match="at least one batch"):
+            ground(classifier, tokenizer(), texts(4), tmp_path, Grounding(**SMALL))
