@@ -69,7 +69,7 @@ def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
     if not is_format(path.name):
         raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, all but the last with .gz or without")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, _json)
+    return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, json_rows)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -87,7 +87,8 @@ def _lines(path: Path) -> Iterator[str]:
             raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
 
 
-def _json(path: Path, choose: Choose) -> Rows:
+def json_rows(path: Path, choose: Choose) -> Rows:
+    """The rows of a file of JSON lines, each its line and the cells of the columns that `choose` wants."""
     wanted: Sequence[str] = ()
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():

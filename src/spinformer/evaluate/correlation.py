@@ -1,0 +1,48 @@
+"""Correlations of numbers with numbers, one row at a time; everything is computed in float64 on the CPU.
+
+A correlation is NaN where it is not defined: fewer than LEAST numbers, or one side the same throughout.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Kind = Literal["spearman", "pearson"]
+KINDS: tuple[Kind, ...] = ("spearman", "pearson")
+
+LEAST = 3  # two numbers always correlate perfectly, one way or the other
+
+
+def ranks(values: Tensor) -> Tensor:
+    """1 + (how many are smaller) + (how many others are equal) / 2: ranks from 1, the mean of them for equals."""
+    _, place, counts = values.unique(return_inverse=True, return_counts=True)
+    return (counts.cumsum(0).double() - (counts.double() - 1) / 2)[place]
+
+
+def correlation(first: Tensor, second: Tensor, kind: Kind) -> float:
+    """cov(a, b) / sqrt(var(a) var(b)) of two rows of numbers (Pearson), or of their ranks (Spearman)."""
+    a, b = first.detach().double().cpu(), second.detach().double().cpu()
+    if len(a) < LEAST or _constant(a) or _constant(b):
+        return math.nan
+    if kind == "spearman":
+        a, b = ranks(a), ranks(b)
+    a, b = a - a.mean(), b - b.mean()
+    return float((a @ b / (a.norm() * b.norm())).clamp(-1, 1))
+
+
+def correlations(first: Tensor, second: Tensor, mask: Tensor, kind: Kind) -> Tensor:
+    """`correlation` of each row of (B, W) with that of another, where the (B, W) mask is true: (B,)."""
+    rows = zip(first.cpu(), second.cpu(), mask.cpu(), strict=True)
+    return torch.tensor([correlation(a[real], b[real], kind) for a, b, real in rows], dtype=torch.float64)
+
+
+def r_squared(predicted: Tensor, real: Tensor, about: Tensor) -> float:
+    """1 - sum (real - predicted)² / sum (real - about)²; NaN where nothing varies about `about`."""
+    total = float((real - about).square().sum())
+    return 1 - float((real - predicted).square().sum()) / total if total > 0 else math.nan
+
+
+def _constant(values: Tensor) -> bool:
+    return bool(values.max() == values.min())
