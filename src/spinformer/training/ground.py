@@ -26,8 +26,8 @@ class Grounding:
     """How a game head is trained.
 
     subsets: masked passes for each text and epoch; draw: how their coalitions are drawn (`draw_coalitions`); masking:
-    how words are taken away (`MaskedClassifier`); max_length: tokens kept; layers, heads, dim, hidden, readout: of the head
-    (`GroundingConfig`), layers empty for its own choice; warmup: part of the steps; save_steps: between checkpoints.
+    how words are taken away (`MaskedClassifier`); max_length: tokens kept; layers, heads, dim, hidden, readout: of the
+    head (`GroundingConfig`), layers empty for its own choice; save_steps: updates between checkpoints.
     """
 
     epochs: int = 1

@@ -1,0 +1,92 @@
+"""Explanations through a grounded game: words and pairs of words from one forward pass of the classifier."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from spinformer import checks
+from spinformer.attention.play import Played, Units, play
+from spinformer.attention.settings import Settings
+from spinformer.explain.words import Words
+from spinformer.games import Estimate, estimate_values
+from spinformer.models.grounding import GameHead, GroundedGames
+from spinformer.precision import full_precision
+
+Score = Literal["shapley", "banzhaf", "field", "attention"]
+# How a grounded game makes an Ising model: Gibbs weights, which its bounded values cannot make collapse.
+SETTINGS = Settings(weighting="gibbs", proposal="tilted", couplings="dense", estimator="auto")
+TEMPERATURE = 0.25
+# Fields in units of the temperature over this, so that the attention of important words does not saturate.
+SOFTENING = 4.0
+
+
+@dataclass(frozen=True)
+class Grounded:
+    """A frozen classifier with its game head (`spinformer ground` makes one).
+
+    samples: K coalitions for every estimate; they cost no pass of the classifier.
+    """
+
+    model: Any
+    head: GameHead
+    samples: int = 32
+
+    @classmethod
+    def load(cls, folder: Path, model: Any, samples: int = 32) -> "Grounded":
+        """The head that lies with the model in `folder`."""
+        head = GameHead.load(folder, model).to(next(model.parameters()).device)
+        return cls(model, head, samples)
+
+    @torch.no_grad()
+    def games(self, words: Words) -> GroundedGames:
+        """The predicted games of a batch of texts: one pass."""
+        device = next(self.model.parameters()).device
+        words = words.to(device)
+        output = self.model(**words.inputs, output_hidden_states=True)
+        games: GroundedGames = self.head(output.hidden_states, output.logits, words)
+        return games
+
+    @torch.no_grad()
+    def values(self, games: GroundedGames, index: Literal["SV", "BV", "BII", "SII"], seed: int = 0) -> Estimate:
+        """Shapley or Banzhaf values, or interactions, of the decided class, with standard errors."""
+        return estimate_values(games.game(), index, self.samples, seed=torch.tensor(seed), shared=True)
+
+    @torch.no_grad()
+    @full_precision
+    def play(self, games: GroundedGames, temperature: float = TEMPERATURE, seed: int = 0) -> Played:
+        """Fields, couplings and mean-field attention of the game, by the paper's equations in share units."""
+        checks.positive("temperature", temperature)
+        game = games.game()
+        heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
+        units = Units(heat / SOFTENING, torch.full_like(heat, 0.5))
+        gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
+        if game.mask is not None:
+            gate = gate * game.mask
+        return play(game, gate, heat, SETTINGS, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
+
+
+class GroundedScores:
+    """Scores of words towards the decided class: Shapley or Banzhaf values, field or attention of the grounded game."""
+
+    passes = 1
+
+    def __init__(self, grounded: Grounded, what: Score = "shapley", seed: int = 0) -> None:
+        checks.choice("what", what, get_args(Score))
+        self.grounded, self.what, self.seed = grounded, what, seed
+        self.name = f"grounded {what}"
+
+    def seeded(self, seed: int) -> "GroundedScores":
+        """The same with other coalitions."""
+        return GroundedScores(self.grounded, self.what, seed)
+
+    def __call__(self, words: Words) -> Tensor:
+        """(B, W)."""
+        games = self.grounded.games(words)
+        if self.what in ("shapley", "banzhaf"):
+            index: Literal["SV", "BV"] = "SV" if self.what == "shapley" else "BV"
+            return self.grounded.values(games, index, self.seed).values
+        played = self.grounded.play(games, seed=self.seed)
+        return played.fields if self.what == "field" else played.attention
