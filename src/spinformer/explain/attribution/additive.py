@@ -129,7 +129,7 @@ class AdditiveExplainer:
         probabilities, states = self.look(words)
         found = self.network(states, words, probabilities - self.network.empty)
         target = probabilities.argmax(-1)
-        return found.gather(2, target[:, None, None].expand(-1, found.shape[1], 1)).squeeze(2)  # type: ignore[no-any-return]
+        return found.gather(2, target[:, None, None].expand(-1, found.shape[1], 1)).squeeze(2)
 
     @torch.no_grad()
     def look(self, words: Words) -> tuple[Tensor, list[Tensor]]:
@@ -175,9 +175,7 @@ class AdditiveExplainer:
             ("dim", hidden_width(classifier.model)),
         ):
             if options.get(name) != here:
-                raise ValueError(
-                    f"{folder}: made for a classifier with {name} {options.get(name)!r}; this has {here!r}"
-                )
+                raise ValueError(f"{folder}: made for {name} {options.get(name)!r}; this classifier has {here!r}")
         explainer = cls(classifier, **own)
         try:
             explainer.network.load_state_dict(weights)

@@ -43,7 +43,7 @@ def fit(
     save_every: int,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Train `explainer.network` in place; returns a record of it: the settings, steps, passes, losses, seconds.
+    """Train `explainer.network` in place; returns a record: the settings, steps, passes, losses, and seconds of this call.
 
     passes: the budget; a step of `batch_size` texts spends coalitions + 2 passes on each: one over the whole text, one
     over nothing, and `coalitions` drawn in pairs of complements. AdamW, warmed up over 5% of the steps, then down to 0
@@ -103,7 +103,7 @@ def fit(
     finally:
         bar.close()
         explainer.network.eval()
-    return {**settings, "loss": run.losses, "seconds": run.seconds + time.perf_counter() - start}
+    return {**settings, "loss": run.losses, "seconds": time.perf_counter() - start}
 
 
 class _Run:
@@ -116,7 +116,7 @@ class _Run:
         pairs = zip(texts.first, texts.second or [""] * len(texts), strict=True)
         lengths = torch.tensor([len(first) + len(second) for first, second in pairs])
         self.sampler = LengthSampler(lengths, settings["batch_size"], settings["seed"])
-        self.done, self.losses, self.span, self.seconds = 0, list[float](), list[Tensor](), 0.0
+        self.done, self.losses, self.span = 0, list[float](), list[Tensor]()
         self.epoch, self.order = -1, list[int]()
 
     def step(self) -> None:

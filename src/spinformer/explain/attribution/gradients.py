@@ -39,21 +39,19 @@ class GradientTimesInput:
         with _differentiable(), _looked_up(model, words.owner.shape) as found:
             logits = model(**words.inputs).logits.float()
             if len(found) != 1:
-                raise ValueError(
-                    f"the model must look its input embeddings up once in a pass; it did {len(found)} times"
-                )
+                raise ValueError(f"expected a model that looks its embeddings up once; got {len(found)} times")
             (gradient,) = torch.autograd.grad(logits.log_softmax(-1).max(-1).values.sum(), found)
         self.classifier.passes += len(words.words)
         return words.sums((gradient * found[0]).detach().float().sum(-1))
 
 
 class IntegratedGradients:
-    """score_i = sum over the tokens t of word i of (e_t - b) . integral over a in (0, 1) of d p_y(b + a (e - b)) / d e_t
+    """score_i = sum over the tokens t of word i of (e_t - b) . integral over a of d p_y(b + a (e - b)) / d e_t
 
-    Sundararajan, Taly and Yan (2017), by captum, `steps` points of Gauss-Legendre quadrature. b is the input embedding
-    of the padding token (baseline="pad") or of the mask token ("mask") in place of every token of a word; special
-    tokens keep theirs, and attention and positions are those of the whole text. Complete: the scores sum to
-    p_y(e) - p_y(b).
+    with a from 0 to 1 (Sundararajan, Taly and Yan 2017), by captum, at `steps` points of Gauss and Legendre. b is the
+    input embedding of the padding token (baseline="pad") or of the mask token ("mask") in place of every token of a
+    word; special tokens keep theirs, and attention and positions are those of the whole text. Complete: the scores sum
+    to p_y(e) - p_y(b).
     """
 
     name = "integrated-gradients"
@@ -83,7 +81,7 @@ class IntegratedGradients:
 
         def probabilities(ids: Tensor, *values: Tensor) -> Tensor:
             inputs = dict(zip(others, values, strict=True))
-            return model(input_ids=ids, **inputs).logits.float().softmax(-1)  # type: ignore[no-any-return]
+            return model(input_ids=ids, **inputs).logits.float().softmax(-1)
 
         with torch.no_grad():
             target = probabilities(words.inputs["input_ids"], *others.values()).argmax(-1)

@@ -45,7 +45,8 @@ class ShapleySampling:
             if rank.shape[1] == 1:  # one word: no permutation differs from another
                 stderr = torch.zeros_like(stderr)
             whole[:, row, : rank.shape[1]] = torch.cat([mean, stderr, ess]).float()
-        return Estimate(*whole.to(words.mask.device), budget=self.evaluations)
+        estimates, stderr, ess = whole.to(words.mask.device)
+        return Estimate(estimates, stderr, ess, self.evaluations)
 
     def _ranks(self, words: Words, row: int) -> Tensor:
         """The place of each word in each permutation, (m, W); every second one is the reverse of the one before."""
