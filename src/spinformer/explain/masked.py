@@ -25,6 +25,8 @@ class MaskedClassifier:
         checks.at_least("batch_size", batch_size, 1)
         if masking == "token" and tokenizer.mask_token_id is None:
             raise ValueError("masking='token' needs a tokenizer with a mask token; this one has none")
+        if masking == "delete" and tokenizer.pad_token_id is None:
+            raise ValueError("masking='delete' needs a tokenizer with a padding token; set tokenizer.pad_token")
         self.model, self.tokenizer, self.masking, self.batch_size = model.eval(), tokenizer, masking, batch_size
         self.passes = 0
 
@@ -33,26 +35,40 @@ class MaskedClassifier:
         """Where the model is."""
         return next(self.model.parameters()).device
 
-    @torch.no_grad()
     def probabilities(self, words: Words, coalitions: Tensor) -> Tensor:
-        """(B, K, classes) for coalitions of words, (B, K, W) booleans; in no particular precision but float32."""
+        """(B, K, classes), float32, for coalitions of words, (B, K, W) booleans."""
+        if coalitions.dim() != 3:
+            raise ValueError(f"coalitions must have shape (B, K, W); got {tuple(coalitions.shape)}")
         checks.shape("coalitions", coalitions, (len(words.words), coalitions.shape[1], words.mask.shape[1]))
-        device = self.device
-        words = words.to(device)
-        visible = words.tokens(coalitions.to(device)).flatten(0, 1)  # (B K, n)
         budget = coalitions.shape[1]
-        rows = {name: value.repeat_interleave(budget, 0) for name, value in words.inputs.items()}
-        order = visible.sum(-1).argsort(descending=True) if self.masking == "delete" else None
+        texts = torch.arange(len(words.words), device=coalitions.device).repeat_interleave(budget)
+        return self.of_rows(words, texts, coalitions.flatten(0, 1)).unflatten(0, (-1, budget))
+
+    @torch.no_grad()
+    def of_rows(self, words: Words, texts: Tensor, coalitions: Tensor) -> Tensor:
+        """(R, classes), float32, for R coalitions, (R, W) booleans, of the texts with these numbers, (R,).
+
+        As `probabilities`, where the texts have different numbers of coalitions.
+        """
+        if coalitions.dtype != torch.bool:
+            raise TypeError(f"coalitions must be a boolean tensor; got {coalitions.dtype}")
+        checks.shape("coalitions", coalitions, (len(texts), words.mask.shape[1]))
+        device = self.device
+        words, texts, coalitions = words.to(device), texts.to(device), coalitions.to(device)
+        owner, real = words.owner[texts], words.inputs["attention_mask"][texts].bool()
+        visible = torch.where(owner >= 0, coalitions.gather(1, owner.clamp_min(0)), real)  # (R, n)
+        # Rows of like length together, without the columns at the end that are padding in all of them.
+        length = visible.sum(-1) if self.masking == "delete" else real.sum(-1)
+        order = length.argsort(descending=True, stable=True)
         parts = []
-        places = torch.arange(len(visible), device=device) if order is None else order
-        for part in places.split(self.batch_size):
-            inputs = self._masked({name: value[part] for name, value in rows.items()}, visible[part])
+        for part in order.split(self.batch_size):
+            width = int(real[part].any(0).nonzero().max()) + 1
+            inputs = {name: value[texts[part], :width] for name, value in words.inputs.items()}
+            inputs = self._masked(inputs, visible[part, :width])
             parts.append(self.model(**inputs).logits.float().softmax(-1))
-        self.passes += len(visible)
+        self.passes += len(texts)
         found = torch.cat(parts)
-        if order is not None:
-            found = torch.empty_like(found).index_copy_(0, order, found)
-        return found.unflatten(0, (-1, budget))
+        return torch.empty_like(found).index_copy_(0, order, found)
 
     def full(self, words: Words) -> Tensor:
         """(B, classes) for the whole texts."""

@@ -1,0 +1,51 @@
+"""Hidden states of any Hugging Face classifier."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+
+def encoder(model: Any) -> Any:
+    """The part of a classifier that has layers: its base model, or the encoder which that wraps in turn."""
+    base = model.base_model
+    inner = getattr(base, "encoder", None)
+    return inner if isinstance(inner, PreTrainedModel) else base
+
+
+def hidden_width(model: Any) -> int:
+    """d, the width of the hidden states."""
+    return int(_option(model, "hidden_size"))
+
+
+def resolve_layers(model: Any, layers: Sequence[int] | None) -> tuple[int, ...]:
+    """Layers counted from 0, the embeddings, to L; None is the middle one and the last."""
+    last = int(_option(model, "num_hidden_layers"))
+    if layers is None:
+        return (last // 2, last) if last else (0,)
+    if not layers or not all(-last - 1 <= layer <= last for layer in layers):
+        raise ValueError(f"layers must be numbers from 0, the embeddings, to {last}, or from -1 down; got {layers}")
+    return tuple(layer % (last + 1) for layer in layers)
+
+
+def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+    """One pass: logits, (B, classes), and the states of the embeddings and of every layer, (B, n, d) each."""
+    seen: list[Any] = []
+    handle = encoder(model).register_forward_hook(lambda module, args, output: seen.append(output))
+    try:
+        output = model(**inputs, output_hidden_states=True)
+    finally:
+        handle.remove()
+    for found in (output, *seen):
+        states = getattr(found, "hidden_states", None)
+        if states is not None:
+            return output.logits, states
+    raise ValueError(f"{type(model).__name__} gives no hidden states")
+
+
+def _option(model: Any, name: str) -> Any:
+    value = getattr(getattr(encoder(model), "config", None), name, None)
+    if value is None:
+        raise ValueError(f"hidden states need a model whose configuration has {name}; {type(model).__name__} has none")
+    return value
