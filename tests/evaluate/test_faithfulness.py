@@ -1,10 +1,12 @@
-"""Comprehensiveness, sufficiency, leave-one-out, stability and cost: by hand on a toy, and what must not change them."""
+"""Comprehensiveness, sufficiency, leave-one-out, stability, cost: by hand on a toy, and what must not change them."""
 
 import itertools
 import math
 
 import pytest
 import torch
+
+pytest.importorskip("transformers")
 
 from spinformer.evaluate import Comprehensiveness, Cost, LeaveOneOutCorrelation, Stability, Sufficiency, Summary
 from spinformer.evaluate.correlation import correlation, correlations, ranks
@@ -120,9 +122,7 @@ def test_all_fractions_are_asked_at_once():
 def test_leave_one_out():
     found = toy.decisions(*TEXTS)
     drops = found.drops
-    assert drops[0].tolist()[:4] == pytest.approx(
-        [sigmoid(3.5) - sigmoid(z) for z in (1.5, 2.5, 3.0, 3.5)], abs=1e-6
-    )
+    assert drops[0].tolist()[:4] == pytest.approx([sigmoid(3.5) - sigmoid(z) for z in (1.5, 2.5, 3.0, 3.5)], abs=1e-6)
     assert (drops[~found.mask] == 0).all()
     for kind in ("spearman", "pearson"):
         metric = LeaveOneOutCorrelation(kind)

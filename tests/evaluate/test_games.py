@@ -6,6 +6,8 @@ import math
 import pytest
 import torch
 
+pytest.importorskip("transformers")
+
 from spinformer.bench.exact import shapiq_values
 from spinformer.evaluate import Agreement, Fit, GameFit, InteractionAgreement
 from spinformer.evaluate.decisions import random_coalitions
