@@ -17,9 +17,10 @@ class HighlightAgreement(Metric):
     """AP = sum over thresholds t of (recall_t - recall_(t-1)) precision_t
 
     average precision of a text's scores, its positives being the words that a majority of annotators marked; words with
-    equal scores come in together, so a constant score gets the share of positives. Punctuation is left out of the
-    ranking: annotators marked what stands between spaces. A text is looked up by its row among the highlights'; AP is
-    not defined where truncation left none of its marked words.
+    equal scores come in together, so a constant score gets the share of positives; a random order gets more than that
+    on texts of few words, and is what to compare with. Punctuation is left out of the ranking: annotators marked what
+    stands between spaces. A text is looked up by its row among the highlights'; AP is not defined where truncation left
+    none of its marked words.
     """
 
     name, better, bounds = "highlight_agreement", "higher", (0.0, 1.0)
