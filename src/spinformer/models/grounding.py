@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer import checks
+from spinformer.explain.masked import Masking
 from spinformer.explain.words import Words
 from spinformer.games.sums import SumGame
 from spinformer.precision import full_precision
@@ -39,7 +40,7 @@ class GroundingConfig:
     dim: int = 128
     hidden: int = 512
     readout: int = 128
-    masking: str = "attention"
+    masking: Masking = "attention"
     model: str = ""
 
     def __post_init__(self) -> None:
