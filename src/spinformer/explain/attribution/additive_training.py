@@ -43,7 +43,7 @@ def fit(
     save_every: int,
     quiet: bool,
 ) -> dict[str, Any]:
-    """Train `explainer.network` in place; returns a record: the settings, steps, passes, losses, and seconds of this call.
+    """Train `explainer.network` in place; returns a record: settings, steps, passes, losses, seconds of this call.
 
     passes: the budget; a step of `batch_size` texts spends coalitions + 2 passes on each: one over the whole text, one
     over nothing, and `coalitions` drawn in pairs of complements. AdamW, warmed up over 5% of the steps, then down to 0
