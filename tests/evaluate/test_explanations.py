@@ -8,8 +8,11 @@ import torch
 
 pytest.importorskip("transformers")
 
+from spinformer.data.highlights import Highlights
+from spinformer.data.texts import Texts
 from spinformer.evaluate import (
     Comprehensiveness,
+    HighlightAgreement,
     LeaveOneOutCorrelation,
     Sufficiency,
     Table,
@@ -121,6 +124,20 @@ def test_record_and_text(table):
 def test_defaults(classifier):
     found = compare([Random()], classifier, TEXTS.select([0, 1]))
     assert list(found.measures) == ["comprehensiveness", "sufficiency"]
+
+
+def test_highlights_follow_their_texts(classifier):
+    texts = Texts(("a dog", "the red cat sleeps", "two man runs"), ("man", "woman eats", "red"))
+    spans = (((2, 5),), ()), (((4, 7),), ()), (((4, 7),), ())  # dog, red, man: the second word of each
+
+    class Second:
+        name = "second"
+
+        def __call__(self, words):
+            return (torch.arange(words.mask.shape[1]) == 1).float().expand(words.mask.shape)
+
+    found = compare([Second()], classifier, texts, [HighlightAgreement(Highlights(texts, spans, 0))], chunk=2)
+    assert found.values["second"]["highlight_agreement"].tolist() == [1, 1, 1]
 
 
 def made(**columns):

@@ -51,6 +51,8 @@ def test_random_coalitions():
     assert not torch.equal(drawn, random_coalitions(found, 4000, seed=4))
     alone = toy.decisions(TEXTS[2], rows=[2])
     assert torch.equal(random_coalitions(alone, 4000, seed=3)[0], drawn[2, :, :2])
+    twins = random_coalitions(toy.decisions(TEXTS[1], TEXTS[1]), 50, seed=3)
+    assert not torch.equal(twins[0], twins[1])
     with pytest.raises(ValueError, match=r"seed must be below 2\*\*30"):
         random_coalitions(found, 2, seed=2**30)
 
@@ -133,7 +135,7 @@ def test_agreement():
         assert agreement.per_text("pearson").tolist()[:2] == pytest.approx([1, 1], abs=1e-5)
         assert agreement.per_text("spearman")[2:].isnan().all()  # one pair, none
     assert metric(found, -real).pooled("spearman") == pytest.approx(-1)
-    assert metric(found, real.triu(), real).pooled("pearson") == pytest.approx(1)
+    assert metric(found, real.tril(), real).pooled("pearson") == pytest.approx(1)  # half of it says as much
     record = json.loads(json.dumps(metric(found, real, real).to_dict()))
     assert (record["texts"], record["pairs"]) == (4, 6 + 21 + 1)
     assert record["pearson"]["mean"] == pytest.approx(1)
