@@ -75,12 +75,15 @@ def test_missing_result_is_named(tmp_path):
         results.read("nothing", tmp_path)
 
 
-def test_readme_python_runs():
+@pytest.mark.slow
+def test_readme_python_runs(encoder, tmp_path, monkeypatch):
+    """As it stands, but for the encoder: one of two layers, 32 wide, in the place of BERT."""
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
     names: dict[str, object] = {}
     for block in blocks:
-        exec(block, names)
+        exec(block.replace("google-bert/bert-base-uncased", str(encoder)), names)
 
 
 def test_readme_names_only_commands_that_exist():

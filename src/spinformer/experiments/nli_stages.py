@@ -1,6 +1,7 @@
 """The runs behind docs/nli.md: which recipes, which seeds, scored on which sets."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from spinformer.experiments.nli import DEV, TESTS, Job
@@ -58,7 +59,7 @@ def stage(name: str, seeds: int = SEEDS) -> tuple[Sequence[Job], Sequence[str]]:
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One record of all runs of a stage, with the machine and the data that they have in common."""
+    """All runs of a stage, and the mean accuracy of each row over its seeds, in percent."""
     runs = []
     for record in records:
         outcome = record["outcome"]
@@ -74,4 +75,9 @@ def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for name, found in outcome["scores"].items()
         }
         runs.append({**outcome, "scores": scores, "recipe": record["config"]["recipe"], "written": record["written"]})
-    return {"runs": runs}
+    means: dict[str, dict[str, float]] = {}
+    for name in dict.fromkeys(run["job"] for run in runs):
+        own = [run for run in runs if run["job"] == name]
+        sets = own[0]["scores"]
+        means[name] = {key: 100 * fmean(run["scores"][key]["accuracy"] for run in own) for key in sets}
+    return {"runs": runs, "means": means}
