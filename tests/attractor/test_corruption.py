@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spinformer.attractor import PatchEmbedding
-from spinformer.experiments.corruption import Corrupted, corrupt, trivial_errors, visible_neighbours
+from spinformer.data.corruption import Corrupted, corrupt, trivial_errors, visible_neighbours
 
 ROWS = torch.tensor([[0.0, 0.3, 0.6], [0.9, 0.5, 0.1], [0.2, 0.4, 0.8]])
 

@@ -6,8 +6,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from spinformer.data.texts import Texts
+from spinformer.data.words import WORD
 from spinformer.explain import split
-from spinformer.explain.words import WORD
 from tests.explain.toys import TEXTS, tokenizer, words
 
 

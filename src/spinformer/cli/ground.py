@@ -13,7 +13,7 @@ from typing import get_args
 
 import torch
 
-from spinformer.explain.masked import Masking
+from spinformer.models.masked import Masking
 from spinformer.training import ground as training
 
 
@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
     """Train the head, measure it, and say how far it can be trusted."""
     from spinformer.data.named import load_texts
     from spinformer.evaluate.grounding import report
-    from spinformer.evaluate.load import load_classifier
     from spinformer.explain.grounded import Grounded
+    from spinformer.models.load import load_classifier
 
     output = args.output or Path(args.model)
     if args.output is None and not output.is_dir():

@@ -10,8 +10,8 @@ import torch
 
 from spinformer.attractor.embedding import check_images
 from spinformer.data import images as data
+from spinformer.data.corruption import TASKS, Corrupted, corrupt
 from spinformer.experiments import trajectory
-from spinformer.experiments.corruption import TASKS, Corrupted, corrupt
 from spinformer.extras import require
 from spinformer.models.vision import AttractorNetwork
 

@@ -13,11 +13,11 @@ from spinformer.evaluate.faithfulness import (
     Summary,
 )
 from spinformer.evaluate.games import Agreement, Fit, GameFit, InteractionAgreement
-from spinformer.evaluate.load import load_classifier
 from spinformer.evaluate.mapping import Mapping, class_names, map_classes
 from spinformer.evaluate.metrics import Scores, scores
 from spinformer.evaluate.plausibility import HighlightAgreement
-from spinformer.evaluate.predict import Predictions, predict
+from spinformer.models.load import load_classifier
+from spinformer.models.predict import Predictions, predict
 
 __all__ = [
     "Agreement",

@@ -9,7 +9,7 @@ import torch
 from spinformer.data.texts import Texts
 from spinformer.evaluate.mapping import class_names, map_classes
 from spinformer.evaluate.metrics import Scores, scores
-from spinformer.evaluate.predict import Predictions, predict
+from spinformer.models.predict import Predictions, predict
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
-from spinformer.explain.masked import ConfidenceGame, MaskedClassifier
-from spinformer.explain.words import Words
+from spinformer.data.words import Words
+from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.rng import uniforms
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spinformer import checks
 from spinformer.data.texts import Texts
+from spinformer.data.words import Words, split
 from spinformer.evaluate.decisions import Decisions, decide
 from spinformer.evaluate.faithfulness import (
     Better,
@@ -20,8 +21,7 @@ from spinformer.evaluate.faithfulness import (
     Summary,
     defined,
 )
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words, split
+from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress as bar
 
 DRAWS = 10_000  # resamples of a bootstrap

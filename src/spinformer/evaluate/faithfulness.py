@@ -17,7 +17,7 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.evaluate.correlation import KINDS, Kind, correlations
 from spinformer.evaluate.decisions import Decisions
-from spinformer.explain.masked import MaskedClassifier
+from spinformer.models.masked import MaskedClassifier
 
 Better = Literal["higher", "lower"]
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from spinformer.data.texts import Texts
+from spinformer.data.words import split
 from spinformer.evaluate.decisions import decide
 from spinformer.evaluate.explanations import Method, Table, compare
 from spinformer.evaluate.games import Fit, GameFit
 from spinformer.explain.attribution import LeaveOneOut, RandomScores
 from spinformer.explain.grounded import Grounded, GroundedScores
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import split
 from spinformer.models.grounding import FOLDER
+from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
 # Below these a head is not to be relied upon: the part of the variance of v(C) that it explains, its comprehensiveness

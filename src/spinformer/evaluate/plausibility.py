@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from spinformer.data.highlights import Highlights, Span
+from spinformer.data.words import WORD
 from spinformer.evaluate.decisions import Decisions
 from spinformer.evaluate.faithfulness import Metric
-from spinformer.explain.words import WORD
 
 
 class HighlightAgreement(Metric):

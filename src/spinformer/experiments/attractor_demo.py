@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 
 from spinformer.data import images as data
+from spinformer.data.corruption import corrupt, trivial_errors
 from spinformer.experiments import attractor_measures as measures
 from spinformer.experiments import trajectory
-from spinformer.experiments.corruption import corrupt, trivial_errors
 from spinformer.extras import require
 from spinformer.models.vision import AttractorNetwork
 from spinformer.training.attractor import train

@@ -5,7 +5,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from spinformer.experiments.corruption import TASKS
+from spinformer.data.corruption import TASKS
 from spinformer.extras import require
 
 COLOURS = {

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from spinformer.attractor.embedding import PatchEmbedding
-from spinformer.experiments.corruption import TASKS, Corrupted, corrupt
+from spinformer.data.corruption import TASKS, Corrupted, corrupt
 from spinformer.models.vision import AttractorNetwork, RecurrentTransformer, VisionTransformer
 
 Model = AttractorNetwork | VisionTransformer

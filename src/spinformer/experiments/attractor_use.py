@@ -14,9 +14,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from spinformer.attractor.embedding import PatchEmbedding
+from spinformer.data.corruption import TASKS, corrupt, trivial_errors
 from spinformer.experiments import attractor_measures as measures
 from spinformer.experiments.attractor_claims import NOISY_BAR
-from spinformer.experiments.corruption import TASKS, corrupt, trivial_errors
 from spinformer.models.vision import AttractorNetwork
 from spinformer.training import attractor as local
 from spinformer.training.presets import preset

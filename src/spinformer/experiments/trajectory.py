@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer.experiments.corruption import Corrupted
+from spinformer.data.corruption import Corrupted
 from spinformer.extras import require
 from spinformer.models.vision import AttractorNetwork
 

@@ -1,6 +1,6 @@
 """What a classifier did: which words, and which pairs of words, decided."""
 
-from spinformer.explain.masked import ConfidenceGame, MaskedClassifier
-from spinformer.explain.words import Words, split
+from spinformer.data.words import Words, split
+from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 
 __all__ = ["ConfidenceGame", "MaskedClassifier", "Words", "split"]

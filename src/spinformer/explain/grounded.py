@@ -10,7 +10,7 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.attention.play import Played, Units, play
 from spinformer.attention.settings import Settings
-from spinformer.explain.words import Words
+from spinformer.data.words import Words
 from spinformer.games import Estimate, estimate_values
 from spinformer.models.grounding import GameHead, GroundedGames
 from spinformer.precision import full_precision

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer import checks
-from spinformer.explain.masked import Masking
-from spinformer.explain.words import Words
+from spinformer.data.words import Words
 from spinformer.games.sums import SumGame
+from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
 
 FOLDER = "game"

@@ -16,9 +16,9 @@ from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_
 from spinformer.data.features import Features
 from spinformer.data.named import load_texts
 from spinformer.data.texts import Texts
-from spinformer.evaluate.predict import fits
 from spinformer.models.encoders import encoder_path
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.models.predict import fits
 from spinformer.models.words import corpus_words, from_vectors
 from spinformer.training.card import write_card
 from spinformer.training.recipe import WORD_HEADS, Recipe

@@ -12,9 +12,9 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
-from spinformer.explain.masked import MaskedClassifier, Masking
-from spinformer.explain.words import Words, split
+from spinformer.data.words import Words, split
 from spinformer.models.grounding import FOLDER, GameHead, GroundedGames, GroundingConfig, default_layers, digest
+from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.progress import progress
 
 Draw = Literal["sizes", "kernel", "edges"]

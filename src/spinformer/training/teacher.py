@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from spinformer.data.texts import Texts
 from spinformer.data.views import views
-from spinformer.evaluate.load import load_classifier, load_config
-from spinformer.evaluate.predict import predict
+from spinformer.models.load import load_classifier, load_config
+from spinformer.models.predict import predict
 
 # Words that a thinned view leaves out, as a part of all.
 THINNING = 0.15

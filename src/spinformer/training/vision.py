@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from spinformer.experiments.corruption import corrupt
+from spinformer.data.corruption import corrupt
 from spinformer.models.vision.transformer import RecurrentTransformer, VisionTransformer
 
 STEPS = (3, 7)  # τ is drawn from 3..7 at every training step

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from spinformer import checks
 from spinformer.data.texts import Texts
+from spinformer.data.words import Words
 from spinformer.explain.attribution.additive_training import fit
 from spinformer.explain.attribution.base import in_batches
 from spinformer.explain.attribution.hidden import hidden_states, hidden_width, resolve_layers
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words
+from spinformer.models.masked import MaskedClassifier
 
 Classes = Literal["all", "decided"]
 WEIGHTS, RECORD = "explainer.safetensors", "explainer.json"

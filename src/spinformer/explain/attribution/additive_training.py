@@ -19,8 +19,8 @@ from tqdm.auto import tqdm
 from spinformer import checks
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
+from spinformer.data.words import Words, split
 from spinformer.explain.attribution.shapley import kernel_coalitions
-from spinformer.explain.words import Words, split
 from spinformer.rng import draw_seed, uniforms
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words
+from spinformer.data.words import Words
+from spinformer.models.masked import MaskedClassifier
 from spinformer.rng import uniforms
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from spinformer import checks
+from spinformer.data.words import Words
 from spinformer.explain.attribution.base import in_batches
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words
 from spinformer.extras import require
+from spinformer.models.masked import MaskedClassifier
 
 Baseline = Literal["pad", "mask"]
 

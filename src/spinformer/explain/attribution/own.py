@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from spinformer import checks
+from spinformer.data.words import Words
 from spinformer.explain.attribution.base import in_batches
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words
+from spinformer.models.masked import MaskedClassifier
 from spinformer.models.neurogame.heads import NeuroGamePooling, SoftmaxAttention
 
 GameScore = Literal["attention", "fields", "shapley", "banzhaf"]

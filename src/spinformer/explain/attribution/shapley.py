@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
+from spinformer.data.words import Words
 from spinformer.explain.attribution.base import confidences, text_uniforms
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words
 from spinformer.games.estimate import Estimate, weighted_mean
+from spinformer.models.masked import MaskedClassifier
 
 # Of so many times the coalitions that may be evaluated, draws go on to make up for repeated ones.
 PATIENCE = 16

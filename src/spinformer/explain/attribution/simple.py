@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from spinformer.data.words import Words
 from spinformer.explain.attribution.base import of_class, text_uniforms
-from spinformer.explain.masked import MaskedClassifier
-from spinformer.explain.words import Words
+from spinformer.models.masked import MaskedClassifier
 
 
 class RandomScores:

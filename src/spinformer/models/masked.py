@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
-from spinformer.explain.words import Words
+from spinformer.data.words import Words
 from spinformer.games.game import Game
 
 Masking = Literal["attention", "token", "delete"]
