@@ -343,7 +343,7 @@ def test_of_a_word_twice_the_first_stays(tmp_path):
         (b"dog 1 2\ncat  3\n", r"v\.txt:2: expected 2 finite numbers after the word; got ''"),
         (b"dog 1 nan\ncat 3 4\n", r"v\.txt:1: expected 2 finite numbers after the word; got 'nan'"),
         (b"dog 1 2\n\xff\xfe 3 4\n", r"v\.txt:\d: expected gzipped or plain UTF-8 text"),
-        (gzip.compress(b"dog 1 2\n" * 99)[:-12], r"v\.txt:\d+: expected gzipped or plain UTF-8 text"),
+        (gzip.compress(b"dog 1 2\n" * 99, mtime=0)[:-12], r"v\.txt:\d+: expected gzipped or plain UTF-8 text"),
         (b"", r"has no word vectors"),
     ],
 )
