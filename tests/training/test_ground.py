@@ -93,7 +93,7 @@ class TestHead:
         assert digest(classifier) == digest(other)
 
     def test_layers(self, classifier):
-        assert default_layers(classifier) == (0, 1, 2)
+        assert default_layers(classifier.config.num_hidden_layers) == (0, 1, 2)
         with pytest.raises(ValueError, match="multiple of heads"):
             GroundingConfig((0,), 32, 3, heads=3, dim=16)
 

@@ -64,7 +64,7 @@ def report(
     grounded: Grounded, tokenizer: Any, texts: Texts, *, max_length: int = 128, coalitions: int = 16, chunk: int = 32
 ) -> GroundingReport:
     """Measure a head on texts that it has not seen; costs about 2 W + 20 passes a text of W words."""
-    classifier = MaskedClassifier(grounded.model, tokenizer, grounded.head.config.masking)
+    classifier = MaskedClassifier(grounded.model, tokenizer, grounded.masking)
     measure = GameFit(coalitions)
     fits = []
     for start in progress(range(0, len(texts), chunk), "measuring"):

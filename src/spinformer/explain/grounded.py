@@ -13,6 +13,7 @@ from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, estimate_values
 from spinformer.models.grounding import GameHead, GroundedGames
+from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
@@ -25,18 +26,30 @@ SOFTENING = 4.0
 
 @dataclass(frozen=True)
 class Grounded:
-    """A frozen classifier with its game head (`spinformer ground` makes one).
+    """A frozen classifier with its game head (`spinformer ground` makes one), or a model with head "grounded", which is
+    a game itself, without.
 
     samples: K coalitions for every estimate; they cost no pass of the classifier.
     """
 
     model: Any
-    head: GameHead
+    head: GameHead | None = None
     samples: int = 32
+
+    def __post_init__(self) -> None:
+        if self.head is None and getattr(self.model.config, "head", None) != "grounded":
+            raise ValueError(f"a {type(self.model).__name__} is no game itself: it needs a game head")
+
+    @property
+    def masking(self) -> Masking:
+        """How words were taken away when the game was learnt."""
+        return "attention" if self.head is None else self.head.config.masking
 
     @classmethod
     def load(cls, folder: Path, model: Any, samples: int = 32) -> "Grounded":
-        """The head that lies with the model in `folder`."""
+        """With the head that lies with the model in `folder`, where the model is no game itself."""
+        if getattr(model.config, "head", None) == "grounded":
+            return cls(model, None, samples)
         head = GameHead.load(folder, model).to(next(model.parameters()).device)
         return cls(model, head, samples)
 
@@ -45,6 +58,9 @@ class Grounded:
         """The predicted games of a batch of texts: one pass."""
         device = next(self.model.parameters()).device
         words = words.to(device)
+        if self.head is None:
+            output = self.model(**words.inputs, output_game=True)
+            return GroundedGames.of(self.model.classifier, output.features, output.logits, words)
         output = self.model(**words.inputs, output_hidden_states=True)
         games: GroundedGames = self.head(output.hidden_states, output.logits, words)
         return games

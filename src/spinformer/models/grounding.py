@@ -2,10 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -29,7 +28,8 @@ FLOOR = 1e-3
 @dataclass(frozen=True)
 class GroundingConfig:
     """layers: positions in the classifier's hidden_states that the head reads; width: d of each; classes: of the
-    classifier; heads: H; dim: of all heads' values together; hidden, readout: widths of the two maps; model: digest of
+    classifier; heads: H; dim: of all heads' values together; hidden, readout: widths of the two maps; dropout: of the
+    second; masking: how words were taken away; model: digest of
     the classifier that the head belongs to.
     """
 
@@ -40,6 +40,7 @@ class GroundingConfig:
     dim: int = 128
     hidden: int = 512
     readout: int = 128
+    dropout: float = 0.0
     masking: Masking = "attention"
     model: str = ""
 
@@ -51,15 +52,8 @@ class GroundingConfig:
             raise ValueError(f"dim must be a multiple of heads; got {self.dim} and {self.heads}")
 
 
-class GameHead(nn.Module):
-    """D_h(C) = log sum over i in C of e^{s_hi},   S_h(C) = sum over i in C of e^{s_hi} v_hi / e^{D_h(C)}
-    o(C) = log p(N) + g(S(C), D(C)) - g(S(N), D(N)),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
-
-    with (s_i, v_i) a network's map of what the classifier's layers say of token i in the *whole* text, g another, and N
-    all words. So v_c(C), the classifier's probability of class c when it sees the words C alone, is predicted for every
-    C from one pass; v(N) is the classifier's own answer exactly, and v is normalised, bounded, and a function of the
-    coalition's sums, as section 3.2 of the NeuroGame paper asks of a characteristic function (there f(|sum|)).
-    """
+class TokenMap(nn.Module):
+    """a_i = (e^{s_i} v_i, e^{s_i}) for each of H heads, (s_i, v_i) a network's map of what layers say of token i."""
 
     def __init__(self, config: GroundingConfig) -> None:
         super().__init__()
@@ -68,35 +62,60 @@ class GameHead(nn.Module):
         self.body = nn.Linear(config.width * len(config.layers), config.hidden)
         self.score = nn.Linear(config.hidden, config.heads)
         self.value = nn.Linear(config.hidden, config.dim)
-        self.readout = nn.Sequential(
+
+    @full_precision
+    def forward(self, hidden_states: Sequence[Tensor]) -> Tensor:
+        """a, (B, n, dim + H), of every token, from the hidden states of the encoder, each (B, n, width)."""
+        read = zip(self.norms, self.config.layers, strict=True)
+        x = torch.cat([norm(hidden_states[layer].float()) for norm, layer in read], -1)
+        inner = functional.gelu(self.body(x))
+        weight = (RANGE * torch.tanh(self.score(inner) / RANGE)).exp()  # e^s, (B, n, H)
+        value = self.value(inner).unflatten(-1, (self.config.heads, -1))
+        return torch.cat([(weight[..., None] * value).flatten(2), weight], -1)
+
+
+class Readout(nn.Module):
+    """g(S, D),   S_h = sum of e^{s_hi} v_hi / sum of e^{s_hi},   D_h = log sum of e^{s_hi},   over the tokens of C."""
+
+    def __init__(self, config: GroundingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.layers = nn.Sequential(
             nn.Linear(config.dim + config.heads, config.readout),
             nn.GELU(),
+            nn.Dropout(config.dropout),
             nn.Linear(config.readout, config.readout),
             nn.GELU(),
             nn.Linear(config.readout, config.classes),
         )
 
     @full_precision
-    def forward(self, hidden_states: Sequence[Tensor], logits: Tensor, words: Words) -> "GroundedGames":
-        """The games of a batch, from the classifier's hidden states and logits for whole texts."""
-        x = torch.cat(
-            [norm(hidden_states[layer].float()) for norm, layer in zip(self.norms, self.config.layers, strict=True)], -1
-        )
-        inner = functional.gelu(self.body(x))
-        weight = (RANGE * torch.tanh(self.score(inner) / RANGE)).exp()  # e^s, (B, n, H)
-        value = self.value(inner).unflatten(-1, (self.config.heads, -1))
-        tokens = torch.cat([(weight[..., None] * value).flatten(2), weight], -1)  # (B, n, dim + H)
-        owner = words.owner.to(tokens.device)
-        member = owner[:, None] == torch.arange(int(words.counts.max()), device=owner.device)[:, None]  # (B, W, n)
-        return GroundedGames(self, member.to(tokens.dtype) @ tokens, logits.float().log_softmax(-1), words.mask)
-
-    def read(self, sums: Tensor) -> Tensor:
-        """g of coalition sums, (..., dim + H) -> (..., classes)."""
-        value, weight = sums.split([self.config.dim, self.config.heads], -1)
+    def forward(self, sums: Tensor) -> Tensor:
+        """(..., classes) of coalition sums, (..., dim + H)."""
+        value, weight = sums.float().split([self.config.dim, self.config.heads], -1)
         weight = weight.clamp_min(0) + FLOOR
         mean = value.unflatten(-1, (self.config.heads, -1)) / weight[..., None]
-        found: Tensor = self.readout(torch.cat([mean.flatten(-2), weight.log()], -1))
+        found: Tensor = self.layers(torch.cat([mean.flatten(-2), weight.log()], -1))
         return found
+
+
+class GameHead(nn.Module):
+    """o(C) = log p(N) + g(C) - g(N),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
+
+    with g(C) the `Readout` of the sum of `TokenMap` over the tokens of the words C, taken from a pass over the *whole*
+    text, and N all words. So v_c(C), the classifier's probability of class c when it sees the words C alone, is
+    predicted for every C from one pass; v(N) is the classifier's own answer exactly, and v is bounded and a function of
+    the coalition's sum, as section 3.2 of the NeuroGame paper asks of a characteristic function (there f(|sum|)).
+    """
+
+    def __init__(self, config: GroundingConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.map, self.readout = TokenMap(config), Readout(config)
+
+    def forward(self, hidden_states: Sequence[Tensor], logits: Tensor, words: Words) -> "GroundedGames":
+        """The games of a batch, from the classifier's hidden states and logits for whole texts."""
+        return GroundedGames.of(self.readout, self.map(hidden_states), logits, words)
 
     def save(self, folder: Path) -> None:
         """Into `folder`/game: weights and configuration."""
@@ -127,18 +146,27 @@ class GameHead(nn.Module):
 
 @dataclass(frozen=True)
 class GroundedGames:
-    """The predicted games of B texts. features: (B, W, dim + H), sums over a word's tokens; full: log p(N), (B,
-    classes); mask: (B, W), true for real words."""
+    """The predicted games of B texts. read: g; features: a, (B, W, dim + H), summed over a word's tokens; full:
+    log p(N), (B, classes); mask: (B, W), true for real words.
+    """
 
-    head: GameHead
+    read: Callable[[Tensor], Tensor]
     features: Tensor
     full: Tensor
     mask: Tensor
 
+    @classmethod
+    def of(cls, read: Callable[[Tensor], Tensor], tokens: Tensor, logits: Tensor, words: Words) -> "GroundedGames":
+        """From the features of tokens, (B, n, dim + H), and the classifier's logits for whole texts."""
+        owner = words.owner.to(tokens.device)
+        member = owner[:, None] == torch.arange(int(words.counts.max()), device=owner.device)[:, None]  # (B, W, n)
+        mask = words.mask.to(tokens.device)
+        return cls(read, member.to(tokens.dtype) @ tokens, logits.float().log_softmax(-1), mask)
+
     @full_precision
     def log_probabilities(self, coalitions: Tensor) -> Tensor:
         """log p(C), (B, K, classes), of coalitions of words (B, K, W)."""
-        inside = (coalitions & self.mask.to(coalitions.device)[:, None]).to(self.features)
+        inside = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.features)
         return self._answer(inside @ self.features)
 
     def game(self, target: Tensor | None = None) -> SumGame:
@@ -149,11 +177,11 @@ class GroundedGames:
             found = self._answer(sums).exp()
             return found.gather(2, classes[:, None, None].expand(-1, found.shape[1], 1)).squeeze(-1)
 
-        return SumGame(self.features, readout, self.mask.to(self.features.device))
+        return SumGame(self.features, readout, self.mask)
 
     def _answer(self, sums: Tensor) -> Tensor:
-        whole = self.head.read(self.features.sum(1))[:, None]
-        return (self.full[:, None] + self.head.read(sums) - whole).log_softmax(-1)
+        whole = self.read(self.features.sum(1))[:, None]
+        return (self.full[:, None] + self.read(sums) - whole).log_softmax(-1)
 
 
 @torch.no_grad()
@@ -167,9 +195,7 @@ def digest(model: nn.Module) -> str:
     return found.hexdigest()
 
 
-def default_layers(model: Any) -> tuple[int, ...]:
-    """Embeddings, the middle and the last layer: a word before, half-way through and after meeting the others."""
-    count = int(getattr(getattr(model.config, "encoder", model.config), "num_hidden_layers", 0))
-    if count < 1:
-        raise ValueError(f"cannot tell how many layers a {type(model).__name__} has; name the layers to read")
+def default_layers(count: int) -> tuple[int, ...]:
+    """Of an encoder of `count` layers: embeddings, middle and last; a word before, while and after it meets others."""
+    checks.at_least("the number of layers", count, 1)
     return tuple(sorted({0, (count + 1) // 2, count}))

@@ -110,6 +110,7 @@ def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
         dropout=recipe.dropout,
         encoder_dropout=recipe.encoder_dropout,
         special_ids=tuple(tokenizer.all_special_ids),
+        grounding=recipe.grounding,
         **(recipe.game if recipe.head == "neurogame" else {}),
     )
     return model, tokenizer

@@ -140,7 +140,11 @@ def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
 
 
 def _config(model: Any, options: Grounding) -> GroundingConfig:
-    layers = options.layers or default_layers(model)
+    encoder = getattr(model.config, "encoder", model.config)
+    count = getattr(encoder, "num_hidden_layers", None)
+    if count is None and not options.layers:
+        raise ValueError(f"cannot tell how many layers a {type(model).__name__} has; name the layers to read")
+    layers = options.layers or default_layers(int(count or 0))
     width = int(model.config.hidden_size)
     sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "masking")}
     return GroundingConfig(layers, width, int(model.config.num_labels), model=digest(model), **sizes)

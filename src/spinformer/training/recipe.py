@@ -12,7 +12,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from spinformer import checks
 from spinformer.extras import require
 
-Head = Literal["neurogame", "cls", "mean", "attention", "released", "dam", "esim"]
+Head = Literal["neurogame", "grounded", "cls", "mean", "attention", "released", "dam", "esim"]
+Objective = Literal["plain", "grounded"]
 Schedule = Literal["linear", "cosine", "steps", "constant"]
 Precision = Literal["auto", "float32", "bfloat16"]
 # Heads that bring their own encoder of words.
@@ -37,6 +38,7 @@ class Recipe:
         None, "length that every word vector is scaled to; by default the model's own"
     )
     game: dict[str, Any] = _option({}, "options of the NeuroGame layer: preset, heads, samples, temperature ...")
+    grounding: dict[str, Any] = _option({}, "options of the head grounded: layers, heads, dim, hidden, readout")
     residual: bool = _option(False, "add the first token's vector to the game's output")
     classifier_layers: int = _option(1, "hidden layers of the classifier")
     dropout: float = _option(0.1, "dropout of the classifier")
@@ -70,6 +72,9 @@ class Recipe:
     teacher: str | None = _option(None, "folder or hub id of a larger classifier to learn from as well")
     teacher_weight: float = _option(0.7, "part of a pair's target that is the teacher's answer, the rest its label")
     views: int = _option(1, "copies of the data for the teacher to label, all but the first with words left out")
+    objective: Objective = _option("plain", "grounded: the head's game learns what the model says of parts of texts")
+    ground_weight: float = _option(1.0, "of the game's error in objective grounded")
+    masked_weight: float = _option(0.5, "of the cross-entropy on parts of texts in objective grounded")
     ema: float = _option(0.0, "decay of the moving average of the weights that is kept; 0 for none")
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
@@ -96,11 +101,16 @@ class Recipe:
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{name} must be in [0, 1); got {value}")
-        for name in ("mixup", "consistency", "weight_decay"):
+        for name in ("mixup", "consistency", "weight_decay", "ground_weight", "masked_weight"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must not be negative; got {getattr(self, name)}")
         if not 0 <= self.teacher_weight <= 1:
             raise ValueError(f"teacher_weight must be in [0, 1]; got {self.teacher_weight}")
+        if self.objective == "grounded":
+            if self.head != "grounded":
+                raise ValueError(f"objective 'grounded' is for head 'grounded'; got head {self.head!r}")
+            if self.consistency or self.mixup:
+                raise ValueError("objective 'grounded' has a second pass of its own: leave consistency and mixup at 0")
         if self.views > 1 and self.teacher is None:
             raise ValueError(f"views are for a teacher to label, and there is none; got views {self.views}")
         if self.head in WORD_HEADS and self.vectors is None:

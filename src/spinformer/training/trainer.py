@@ -16,6 +16,7 @@ from transformers import ProgressCallback, Trainer, TrainerCallback, TrainingArg
 from spinformer.attention.output import Diagnostics
 from spinformer.data.features import Collate, Features, LengthSampler
 from spinformer.training.average import Average
+from spinformer.training.ground import draw_coalitions
 from spinformer.training.recipe import Recipe
 from spinformer.training.schedule import schedule
 
@@ -68,9 +69,18 @@ class ClassifierTrainer(Trainer):
             outputs = model(**inputs)
             loss = functional.cross_entropy(outputs.logits.float(), labels)
             return (loss, outputs) if return_outputs else loss
-        extra: dict[str, Any] = {"output_game": True} if self.plays else {}
         if targets is None:
             targets = functional.one_hot(labels, model_labels(model)).float()
+        if recipe.objective == "grounded":
+            loss, outputs = self._grounded(model, inputs, targets)
+        else:
+            loss, outputs = self._plain(model, inputs, targets)
+        return (loss, outputs) if return_outputs else loss
+
+    def _plain(self, model: nn.Module, inputs: dict[str, Any], targets: Tensor) -> tuple[Tensor, Any]:
+        """Cross-entropy, with mixup and consistency where the recipe has them."""
+        recipe = self.recipe
+        extra: dict[str, Any] = {"output_game": True} if self.plays else {}
         if recipe.consistency:
             inputs = {name: torch.cat([value, value]) for name, value in inputs.items()}
             targets = torch.cat([targets, targets])
@@ -85,7 +95,31 @@ class ClassifierTrainer(Trainer):
             loss = loss + recipe.consistency * _disagreement(logits)
         game = getattr(outputs, "game", None)
         self.meter.add(logits, targets, None if game is None else game.diagnostics)
-        return (loss, outputs) if return_outputs else loss
+        return loss, outputs
+
+    def _grounded(self, model: nn.Module, inputs: dict[str, Any], targets: Tensor) -> tuple[Tensor, Any]:
+        """CE(p(N), y) + masked_weight CE(p(C), y) + ground_weight KL(p(C) || q(C)),   C random tokens
+
+        p(C): what the model says when it sees C alone, from a second pass in the same batch; q(C): what its game
+        predicts from the pass over the whole text. p(C) is taught the label, not to agree with q(C).
+        """
+        recipe, rows = self.recipe, len(targets)
+        network: Any = getattr(model, "module", model)
+        mask = inputs["attention_mask"]
+        players = network.players(inputs["input_ids"], mask)
+        coalition = draw_coalitions(players, 1, "sizes", seed=int(torch.randint(2**31, ()))).squeeze(1)
+        doubled = {name: torch.cat([value, value]) for name, value in inputs.items()}
+        doubled["attention_mask"][rows:] = mask * (coalition | ~players)
+        outputs = model(**doubled, output_game=True)
+        full, masked = outputs.logits.float().chunk(2)
+        sums = (coalition.to(outputs.features.dtype)[:, None] @ outputs.features[:rows]).squeeze(1)
+        predicted, real = network.classifier(sums).log_softmax(-1), masked.detach().log_softmax(-1)
+        apart = (real.exp() * (real - predicted)).sum(-1)
+        loss = functional.cross_entropy(full, targets, label_smoothing=recipe.label_smoothing)
+        loss = loss + recipe.masked_weight * functional.cross_entropy(masked, targets)
+        loss = loss + recipe.ground_weight * apart.mean()
+        self.meter.add(full, targets, None, apart=apart)
+        return loss, outputs
 
     def _mixing(self, rows: int, device: torch.device, copies: int) -> tuple[Tensor, Tensor]:
         """A partner for each row and the weight of the row itself; copies of a pair mix alike."""
@@ -173,8 +207,10 @@ class Meter:
     def __init__(self) -> None:
         self.sums: dict[str, Tensor] = {}
 
-    def add(self, logits: Tensor, targets: Tensor, diagnostics: Diagnostics | None) -> None:
-        """One batch."""
+    def add(self, logits: Tensor, targets: Tensor, diagnostics: Diagnostics | None, **others: Tensor) -> None:
+        """One batch; others: further numbers, one a row, by name."""
+        for name, values in others.items():
+            self._add(name, values.detach())
         right = logits.detach().argmax(-1) == targets.argmax(-1)
         self._add("accuracy", right.float())
         if diagnostics is not None:
@@ -210,7 +246,7 @@ class _Steps(TrainerCallback):
 class Bar(TrainerCallback):
     """One bar for the run, with what was last logged behind it."""
 
-    SHOWN = ("loss", "accuracy", "ess", "residual", "eval_accuracy")
+    SHOWN = ("loss", "accuracy", "ess", "residual", "apart", "eval_accuracy")
 
     def __init__(self) -> None:
         self.bar: Any = None

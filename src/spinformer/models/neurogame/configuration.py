@@ -6,16 +6,20 @@ from typing import Any
 from transformers import AutoConfig, PreTrainedConfig
 
 from spinformer import checks
+from spinformer.models.grounding import GroundingConfig, default_layers
 
-HEADS = ("neurogame", "cls", "mean", "attention", "released")
+HEADS = ("neurogame", "cls", "mean", "attention", "released", "grounded")
 
 
 class NeuroGameConfig(PreTrainedConfig):
-    """encoder: configuration of any encoder that AutoModel knows; head: what makes one vector of its tokens (`HEADS`;
-    all but the first are baselines). game: options of `spinformer.attention.NeuroGameAttention` (heads, head_dim,
-    temperature, samples, eval_samples, preset and its settings). residual: whether the first token's vector is added
-    to the game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps; special_ids: tokens
-    that the tokenizer adds, which stay out of the game where its `special_tokens` is false.
+    """encoder: configuration of any encoder that AutoModel knows; head: what makes one vector of its tokens (`HEADS`).
+
+    game: options of `spinformer.attention.NeuroGameAttention` (heads, head_dim, temperature, samples, eval_samples,
+    preset and its settings), for head "neurogame". grounding: options of `spinformer.models.grounding.GroundingConfig`
+    (layers, heads, dim, hidden, readout), for head "grounded", where the classifier is a game itself and its answer the
+    value of all words together. The other heads are baselines. residual: whether the first token's vector is added to
+    the game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps; special_ids: tokens that
+    the tokenizer adds: never players of a grounded game, nor of the other where its `special_tokens` is false.
     """
 
     model_type = "neurogame"
@@ -25,6 +29,7 @@ class NeuroGameConfig(PreTrainedConfig):
         encoder: dict[str, Any] | PreTrainedConfig | None = None,
         head: str = "neurogame",
         game: dict[str, Any] | None = None,
+        grounding: dict[str, Any] | None = None,
         residual: bool = False,
         classifier_layers: int = 1,
         dropout: float = 0.1,
@@ -38,6 +43,7 @@ class NeuroGameConfig(PreTrainedConfig):
         self.encoder = _encoder_config(encoder)
         self.head = head
         self.game = dict(game or {})
+        self.grounding = dict(grounding or {})
         self.residual = residual
         self.classifier_layers = classifier_layers
         self.dropout = dropout
@@ -48,6 +54,12 @@ class NeuroGameConfig(PreTrainedConfig):
     def hidden_size(self) -> int:
         """d, the width of the encoder."""
         return int(self.encoder.hidden_size)
+
+    def grounding_config(self) -> GroundingConfig:
+        """Of head "grounded": the sizes, with what follows from the encoder and the classes filled in."""
+        count = int(getattr(self.encoder, "num_hidden_layers", 1))
+        options = {"layers": default_layers(count), "dropout": self.dropout, **self.grounding}
+        return GroundingConfig(width=self.hidden_size, classes=int(self.num_labels or 2), **options)
 
     @property
     def max_position_embeddings(self) -> int | None:

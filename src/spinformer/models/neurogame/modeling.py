@@ -20,21 +20,25 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceCl
 from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
 from spinformer.models.neurogame.configuration import NeuroGameConfig
-from spinformer.models.neurogame.heads import NeuroGamePooling, classifier, pooling
+from spinformer.models.neurogame.heads import GroundedPooling, NeuroGamePooling, classifier, pooling
 
 
 @dataclass
 class NeuroGameModelOutput(BaseModelOutputWithPooling):
-    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d); game: all of the game, where one was played."""
+    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d); game: all of the game, where one was played; features:
+    a, (B, n, dim + H), what each token adds to the coalitions of a grounded game."""
 
     game: NeuroGameOutput | None = None
+    features: Tensor | None = None
 
 
 @dataclass
 class NeuroGameClassifierOutput(SequenceClassifierOutput):
-    """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics."""
+    """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics; or, of a
+    grounded classifier, `features`, from which `classifier` reads the value of any coalition's sum."""
 
     game: NeuroGameOutput | None = None
+    features: Tensor | None = None
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
@@ -65,7 +69,13 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         self.encoder = AutoModel.from_config(
             config.encoder, dtype=torch.get_default_dtype(), **_no_pooler(config.encoder)
         )
-        self.pooling = pooling(config.head, config.hidden_size, residual=config.residual, game=config.game)
+        self.pooling = pooling(
+            config.head,
+            config.hidden_size,
+            residual=config.residual,
+            game=config.game,
+            grounding=config.grounding_config(),
+        )
         self.post_init()
 
     def get_input_embeddings(self) -> torch.nn.Module:
@@ -91,15 +101,29 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             raise ValueError("expected input_ids or inputs_embeds; got neither")
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
+        asked = inputs.get("output_hidden_states")
+        if self.config.head == "grounded":
+            inputs["output_hidden_states"] = True
         encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         )
         hidden = encoded.last_hidden_state
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
-        pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
-        layers = getattr(encoded, "hidden_states", None)  # where output_hidden_states asks for them
-        output = NeuroGameModelOutput(last_hidden_state=hidden, pooler_output=pooled, hidden_states=layers, game=game)
+        layers = getattr(encoded, "hidden_states", None)
+        game, features = None, None
+        pooled: Any
+        if isinstance(self.pooling, GroundedPooling):
+            pooled, features = self.pooling.pool(layers or (), attention_mask.bool(), special_tokens_mask)
+        else:
+            pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
+        output = NeuroGameModelOutput(
+            last_hidden_state=hidden,
+            pooler_output=pooled,
+            hidden_states=layers if asked else None,
+            game=game,
+            features=features,
+        )
         return output.to_tuple() if return_dict is False else output
 
 
@@ -116,8 +140,14 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             self.num_labels,
             layers=config.classifier_layers,
             dropout=config.dropout,
+            grounding=config.grounding_config(),
         )
         self.post_init()
+
+    def players(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """(B, n), true for tokens of words: neither padding nor special."""
+        special = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
+        return attention_mask.bool() & ~special
 
     @property
     def plays(self) -> bool:
@@ -137,6 +167,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         dropout: float = 0.1,
         encoder_dropout: float | None = None,
         special_ids: tuple[int, ...] = (),
+        grounding: dict[str, Any] | None = None,
         **game: Any,
     ) -> "NeuroGameForSequenceClassification":
         """A pretrained encoder (folder or hub id) under a fresh head; `game`: options of the NeuroGame layer.
@@ -152,6 +183,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             encoder=encoder_config,
             head=head,
             game=game,
+            grounding=grounding,
             residual=residual,
             classifier_layers=classifier_layers,
             dropout=dropout,
@@ -205,8 +237,10 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
         logits = self.classifier(vector)
         loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
-        game = base.game if output_game else None
-        output = NeuroGameClassifierOutput(loss=loss, logits=logits, hidden_states=base.hidden_states, game=game)
+        game, features = (base.game, base.features) if output_game else (None, None)
+        output = NeuroGameClassifierOutput(
+            loss=loss, logits=logits, hidden_states=base.hidden_states, game=game, features=features
+        )
         return output.to_tuple() if return_dict is False else output
 
 
