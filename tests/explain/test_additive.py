@@ -122,6 +122,19 @@ def test_seeds():
     assert not same(weights(first), weights(third))
 
 
+def test_every_step_draws_anew_and_in_pairs(monkeypatch):
+    drawn, draw = [], training._Run._coalitions
+
+    def keep(run, batch, seed):
+        drawn.append(draw(run, batch, seed))
+        assert torch.equal(drawn[-1][:, ::2] ^ drawn[-1][:, 1::2], batch.mask[:, None].expand(-1, 2, -1))
+        return drawn[-1]
+
+    monkeypatch.setattr(training._Run, "_coalitions", keep)
+    AdditiveExplainer(classifier(), width=8).train(Texts(["the dog runs outside not red"] * 4), **OPTIONS)
+    assert len({step.numpy().tobytes() for step in drawn}) == 20
+
+
 def test_save_and_load(tmp_path):
     made = classifier()
     explainer = AdditiveExplainer(made, layers=(-1,), width=8, classes="decided")
