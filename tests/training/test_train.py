@@ -61,6 +61,7 @@ def learnt(encoder, data, tmp_path_factory):
         ema=0.9,
         dropout=0.0,
         encoder_dropout=0.0,
+        residual=True,  # learns quickest on pairs that one word decides
     )
     return folder, train(recipe, folder, quiet=True)
 
