@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ground": ("spinformer.cli.ground", "learn the game of a classifier that you have: words and pairs from one pass"),
     "retrieve": ("spinformer.cli.retrieve", "run an attractor network on corrupted images; pictures, a GIF, energies"),
     "reproduce nli": ("spinformer.cli.reproduce_nli", "every classifier of docs/nli.md, trained and scored"),
+    "reproduce grounding": ("spinformer.cli.reproduce_grounding", "grounded games beside every other explanation"),
     "reproduce attractor": ("spinformer.cli.reproduce_attractor", "the attractor paper's figures, claims and speed"),
 }
 
