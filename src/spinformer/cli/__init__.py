@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "train an attractor network on images, without backpropagation",
     ),
     "ground": ("spinformer.cli.ground", "learn the game of a classifier that you have: words and pairs from one pass"),
+    "explain": ("spinformer.cli.explain", "which words and which pairs of words decided, from one forward pass"),
     "retrieve": ("spinformer.cli.retrieve", "run an attractor network on corrupted images; pictures, a GIF, energies"),
     "reproduce nli": ("spinformer.cli.reproduce_nli", "every classifier of docs/nli.md, trained and scored"),
     "reproduce grounding": ("spinformer.cli.reproduce_grounding", "grounded games beside every other explanation"),
