@@ -1,6 +1,6 @@
 """Progress bars for long work."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TypeVar
 
 from tqdm.auto import tqdm
@@ -8,7 +8,7 @@ from tqdm.auto import tqdm
 T = TypeVar("T")
 
 
-def progress(items: Sequence[T], label: str) -> Iterable[T]:
-    """Iterate over `items` under a bar; silent where the output is not a terminal for long enough to matter."""
-    bar: Iterable[T] = tqdm(items, desc=label, mininterval=0.5, dynamic_ncols=True, leave=False)
+def progress(items: Iterable[T], label: str, total: int | None = None) -> Iterable[T]:
+    """Iterate over `items` under a bar; total: how many there are, where they cannot be counted beforehand."""
+    bar: Iterable[T] = tqdm(items, desc=label, total=total, mininterval=0.5, dynamic_ncols=True, leave=False)
     return bar

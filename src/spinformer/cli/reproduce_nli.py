@@ -6,6 +6,8 @@ Stopped, a stage goes on where it was when started again: runs that are on file 
 """
 
 import argparse
+import json
+from dataclasses import replace
 from pathlib import Path
 
 from spinformer import results
@@ -24,6 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs/nli"), help="folder for models (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time (default 1)")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of each row (default %(default)s)")
+    parser.add_argument(
+        "--change",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+        help="options that every run takes besides its recipe's",
+    )
+    parser.add_argument("--name", help="of the result (default nli-STAGE)")
     parser.add_argument("--only", nargs="+", help="names of the rows to run (default all)")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)")
 
@@ -41,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         jobs = [job for job in jobs if job.name in args.only]
         if not jobs:
             raise ValueError(f"no row of stage {args.stage} is named {', '.join(args.only)}")
+    jobs = [replace(job, changes={**job.changes, **args.change}) for job in jobs]
     missing = [name for name in (*sets, "snli_train", "mnli_train") if not (args.data / f"{name}.jsonl.gz").is_file()]
     if missing:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
@@ -49,10 +60,15 @@ def run(args: argparse.Namespace) -> int:
     if not records:
         raise ValueError("no run came to its end")
     path = results.write(
-        f"nli-{args.stage}",
+        args.name or f"nli-{args.stage}",
         summary(records),
         command=f"spinformer reproduce nli --stage {args.stage} --seeds {args.seeds}",
-        config={"stage": args.stage, "seeds": args.seeds, "rows": sorted({job.name for job in jobs})},
+        config={
+            "stage": args.stage,
+            "seeds": args.seeds,
+            "change": args.change,
+            "rows": sorted({job.name for job in jobs}),
+        },
         data=records[0]["data"],
         directory=args.results,
     )

@@ -82,7 +82,14 @@ def frozen(trial: Trial, options: Grounding, folder: Path, *, additive: bool = T
     if additive:
         explainer = AdditiveExplainer(classifier, seed=options.seed)
         passes = len(trial.train) * options.epochs * (options.subsets + 1)
-        explainer.train(trial.train, passes=passes, max_length=trial.max_length, seed=options.seed, quiet=True)
+        explainer.train(
+            trial.train,
+            passes=passes,
+            max_length=trial.max_length,
+            batch_size=min(32, options.batch_size),
+            seed=options.seed,
+            quiet=True,
+        )
         others.append(explainer)
     return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, others)}
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from spinformer import results
+from spinformer.progress import progress
 
 CONFIGS = Path("configs/nli")
 # Columns of the table: file name in the data folder. Choices are made on snli_dev alone.
@@ -54,19 +55,12 @@ def perform(
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
         futures = {pool.submit(run, job, place, kept, tuple(sets)): job for job in waiting}
-        for future in progress_of(as_completed(futures), len(futures), stage):
+        for future in progress(as_completed(futures), stage, len(futures)):
             try:
                 future.result()
             except Exception as error:  # the others go on; what failed is run again next time
                 print(f"{stage}: {futures[future].name} failed: {error!r}", flush=True)
     return [results.read(_record(kept, job).stem, kept) for job in jobs if _record(kept, job).is_file()]
-
-
-def progress_of(items: Any, total: int, label: str) -> Any:
-    """A bar over results as they come."""
-    from tqdm.auto import tqdm
-
-    return tqdm(items, total=total, desc=label)
 
 
 def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:

@@ -87,7 +87,7 @@ class Grounded:
 class GroundedScores:
     """Scores of words towards the decided class: Shapley or Banzhaf values, field or attention of the grounded game."""
 
-    passes = 1
+    passes = "1"
 
     def __init__(self, grounded: Grounded, what: Score = "shapley", seed: int = 0) -> None:
         checks.choice("what", what, get_args(Score))

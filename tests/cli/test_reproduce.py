@@ -1,0 +1,93 @@
+"""`reproduce nli` and `reproduce grounding` on tiny data: whole stages, their results, what they refuse."""
+
+import gzip
+import json
+import shutil
+
+import pytest
+
+from spinformer import results
+from spinformer.cli import main
+from spinformer.experiments.nli import TESTS
+from spinformer.report.nli import classifiers, search
+from tests.tiny import rows
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpora")
+    for seed, name in enumerate(("snli_train", "mnli_train", "snli_dev", *TESTS)):
+        found = rows(40, seed, longest=5)
+        if name == "monli":
+            found = [row for row in found if row["label"] != "contradiction"]
+        if name == "hans_regenerated":
+            for row in found:
+                row["label"] = "entailment" if row["label"] == "entailment" else "non-entailment"
+        text = "".join(json.dumps(row) + "\n" for row in found)
+        (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+    return folder
+
+
+QUICK = json.dumps({"epochs": 1, "batch_size": 16, "ema": 0.9, "max_length": 32, "consistency": 0.5})
+
+
+@pytest.mark.slow
+def test_heads(corpora, encoder, tmp_path, capsys):
+    command = ["reproduce", "nli", "--stage", "heads", "--data", str(corpora), "--encoder", f"minilm={encoder}"]
+    command += ["--seeds", "1", "--only", "neurogame", "mean", "--change", QUICK]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    assert main(command) == 0
+    record = results.read("nli-heads", tmp_path)
+    assert [(run["job"], run["seed"]) for run in record["outcome"]["runs"]] == [("neurogame", 0), ("mean", 0)]
+    assert set(record["outcome"]["means"]["mean"]) == {"snli_dev", *TESTS}
+    assert record["outcome"]["runs"][0]["pairs"] == 80
+    table = classifiers(record)
+    assert table.count("\n") == 3
+    assert "NeuroGame" in table
+    assert str(tmp_path) not in json.dumps(record)  # no folder of this machine
+    shutil.rmtree(tmp_path / "runs" / "heads" / "mean-0")
+    assert main(command) == 0  # what is on file is not run again
+    assert not (tmp_path / "runs" / "heads" / "mean-0").exists()
+
+
+@pytest.mark.slow
+def test_tune_shows_what_was_searched(corpora, encoder, tmp_path):
+    command = ["reproduce", "nli", "--stage", "tune", "--data", str(corpora), "--encoder", f"minilm={encoder}"]
+    command += ["--only", "cls-base", "--change", QUICK, "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    assert main(command) == 0
+    assert "cls" in search(results.read("nli-tune", tmp_path))
+
+
+def test_what_is_refused(corpora, tmp_path, capsys):
+    command = ["reproduce", "nli", "--stage", "heads", "--data"]
+    assert main([*command, str(tmp_path)]) == 2
+    assert "lacks snli_dev.jsonl.gz" in capsys.readouterr().err
+    assert main([*command, str(corpora), "--encoder", "minilm"]) == 2
+    assert "NAME=FOLDER" in capsys.readouterr().err
+    assert main([*command, str(corpora), "--only", "best"]) == 2
+    assert "is named best" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
+    import torch
+    from transformers import BertForSequenceClassification
+
+    from tests.tiny import NLI, bert, tokenizer
+
+    torch.manual_seed(0)
+    folder = tmp_path / "model"
+    BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    command = ["reproduce", "grounding", "--stage", "frozen", "--model", str(folder), "--seeds", "1", "--count", "6"]
+    command += ["--texts", str(corpora / "snli_train.jsonl.gz"), "--test", str(corpora / "snli_test.jsonl.gz")]
+    command += ["--batch-size", "8", "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    assert main(command) == 0
+    run = results.read("grounding-frozen", tmp_path)["outcome"]["runs"][0]
+    methods = run["faithfulness"]["methods"]
+    assert {"grounded shapley", "grounded attention", "leave-one-out", "integrated-gradients", "kernel-shap"} <= set(
+        methods
+    )
+    assert 0 < run["diagnostics"]["ess_least"] <= run["diagnostics"]["ess_mean"] <= 1 + 1e-6
+    assert run["fit"]["texts"] == 6
+    assert set(run["differences"]["random"]) == {"comprehensiveness", "sufficiency"}
