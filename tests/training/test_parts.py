@@ -19,9 +19,10 @@ from spinformer.data.views import views
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.training import teacher as teaching
 from spinformer.training.average import Average
+from spinformer.training.meter import Meter
 from spinformer.training.schedule import schedule
 from spinformer.training.teacher import teach
-from spinformer.training.trainer import Meter, _disagreement
+from spinformer.training.trainer import _disagreement
 from tests.tiny import NLI, WORDS, rows, tokenizer
 
 

@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 found.append({"seed": seed, **grounding.frozen(trial, trained, args.runs / f"frozen-{seed}")})
     path = results.write(
         args.name or f"grounding-{args.stage}",
-        {"runs": found},
+        {"texts": len(train), "runs": found},
         command=f"spinformer reproduce grounding --stage {args.stage}",
         config={"stage": args.stage, "count": len(test), "texts": len(train), "seeds": args.seeds, **vars(options)},
         data=dict(train.digests + test.digests),

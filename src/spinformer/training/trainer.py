@@ -10,13 +10,12 @@ from torch.nn import functional
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset, Sampler
-from tqdm.auto import tqdm
 from transformers import ProgressCallback, Trainer, TrainerCallback, TrainingArguments
 
-from spinformer.attention.output import Diagnostics
 from spinformer.data.features import Collate, Features, LengthSampler
 from spinformer.training.average import Average
 from spinformer.training.ground import draw_coalitions
+from spinformer.training.meter import Bar, Meter
 from spinformer.training.recipe import Recipe
 from spinformer.training.schedule import schedule
 
@@ -201,34 +200,6 @@ class ClassifierTrainer(Trainer):
             (folder / COMPLETE).touch()
 
 
-class Meter:
-    """Means over the rows seen since the last reading; sums stay on the device until then."""
-
-    def __init__(self) -> None:
-        self.sums: dict[str, Tensor] = {}
-
-    def add(self, logits: Tensor, targets: Tensor, diagnostics: Diagnostics | None, **others: Tensor) -> None:
-        """One batch; others: further numbers, one a row, by name."""
-        for name, values in others.items():
-            self._add(name, values.detach())
-        right = logits.detach().argmax(-1) == targets.argmax(-1)
-        self._add("accuracy", right.float())
-        if diagnostics is not None:
-            self._add("ess", diagnostics.ess.detach())
-            self._add("residual", diagnostics.residual.detach())
-            self._add("converged", diagnostics.converged.float())
-
-    def _add(self, name: str, values: Tensor) -> None:
-        pair = torch.stack([values.sum(), values.new_tensor(values.numel())]).double()
-        self.sums[name] = self.sums[name] + pair if name in self.sums else pair
-
-    def read(self, accelerator: Any) -> dict[str, float]:
-        """The means over all processes; starts again."""
-        sums, self.sums = self.sums, {}
-        totals = {name: accelerator.reduce(pair, reduction="sum") for name, pair in sums.items()}
-        return {name: float(total[0] / total[1]) for name, total in totals.items()}
-
-
 class _Steps(TrainerCallback):
     """Tells the sampler the epoch, and the average each update."""
 
@@ -241,37 +212,6 @@ class _Steps(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.average is not None:
             self.trainer.average.update(state.global_step)
-
-
-class Bar(TrainerCallback):
-    """One bar for the run, with what was last logged behind it."""
-
-    SHOWN = ("loss", "accuracy", "ess", "residual", "apart", "eval_accuracy")
-
-    def __init__(self) -> None:
-        self.bar: Any = None
-        self.shown: dict[str, str] = {}
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Open it, where a resumed run left off."""
-        if state.is_world_process_zero:
-            self.bar = tqdm(total=state.max_steps, initial=state.global_step, desc="training", dynamic_ncols=True)
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """One step on."""
-        if self.bar is not None:
-            self.bar.update(state.global_step - self.bar.n)
-
-    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any) -> None:
-        """Show it."""
-        if self.bar is not None and logs:
-            self.shown |= {name: f"{logs[name]:.3g}" for name in self.SHOWN if name in logs}
-            self.bar.set_postfix(self.shown, refresh=False)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Close it."""
-        if self.bar is not None:
-            self.bar.close()
 
 
 def model_labels(model: nn.Module) -> int:
