@@ -97,9 +97,9 @@ def play(
     if linear and isinstance(game, NormGame):
         interactions = LowRankCouplings(*estimate_low_rank(game, budget, seed=seed + 1, **common))
         if game.players <= interactions.factors.shape[-1]:  # fewer tokens than factors: the matrix is smaller
-            interactions = DenseCouplings(interactions.dense())
+            interactions = DenseCouplings(interactions.dense(), hollow=True)
     else:
-        interactions = DenseCouplings(estimate_values(game, "BII", budget, seed=seed + 1, **sampled).values)
+        interactions = DenseCouplings(estimate_values(game, "BII", budget, seed=seed + 1, **sampled).values, hollow=True)
     fields, couplings = _hamiltonian(game, shapley.values, banzhaf.values, gate, temperature, interactions, units)
     solved = mean_field(
         Ising(fields, couplings, temperature, game.mask),

@@ -1,5 +1,7 @@
 """The Ising model: energies, effective fields, free energy of a mean-field state."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -64,6 +66,26 @@ class Ising:
         if correction == "tap":
             field = field - self.reaction(m)
         return torch.tanh(field / self.temperature[:, None])
+
+    def mapping(self, correction: str = "naive") -> Callable[[Tensor], Tensor]:
+        """`update` as a function of a column (B, n, 1) that is 0 at padding: what to call again and again.
+
+        Fields and couplings are divided by the temperature once, here: the naive and the TAP equations at temperature
+        T are those at temperature 1 with h / T and J / T.
+        """
+        fields = (self.fields / self.temperature[:, None])[..., None]
+        couplings = self.couplings.scaled(1 / self.temperature)
+        mask = None if self.mask is None else self.mask[..., None]
+
+        def update(m: Tensor) -> Tensor:
+            field = couplings.add_product(fields, m)
+            if correction == "tap":
+                slack = self._masked((1 - m.square()).squeeze(-1))
+                field = field - m * couplings.squared_matvec(slack)[..., None]
+            target = torch.tanh(field)
+            return target if mask is None else target * mask
+
+        return update
 
     @full_precision
     def mean_field_free_energy(self, m: Tensor) -> Tensor:
