@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,11 +29,25 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
 
 def safe_sqrt(squares: Tensor) -> Tensor:
     """Square root with gradient 0, not infinity, where the argument is 0 (or rounds below it)."""
-    positive = squares > 0
-    return torch.where(positive, squares, 1.0).sqrt() * positive
+    root: Tensor = _SafeRoot.apply(squares)
+    return root
 
 
 def safe_divide(numerator: Tensor, denominator: Tensor) -> Tensor:
     """Quotient that is 0, with gradient 0, where the (non-negative) denominator is 0."""
-    positive = denominator > 0
-    return numerator / torch.where(positive, denominator, 1.0) * positive
+    return numerator / denominator.masked_fill(denominator <= 0, torch.inf)
+
+
+class _SafeRoot(torch.autograd.Function):
+    """r = sqrt(max(x, 0)), dr/dx = 1 / (2 r), 0 where r is."""
+
+    @staticmethod
+    def forward(ctx: Any, squares: Tensor) -> Tensor:
+        root = squares.relu().sqrt()
+        ctx.save_for_backward(root)
+        return root
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (root,) = ctx.saved_tensors
+        return gradients[0] / (2 * root).masked_fill(root == 0, torch.inf)

@@ -94,9 +94,7 @@ class DenseCouplings(Couplings):
     """
 
     def __init__(self, matrix: Tensor, hollow: bool = False) -> None:
-        if not hollow:
-            matrix = matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
-        self.matrix = matrix
+        self.matrix = matrix if hollow else _hollow(matrix)
         self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
 
     def product(self, x: Tensor) -> Tensor:
@@ -142,9 +140,14 @@ class LowRankCouplings(Couplings):
     def __init__(self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None) -> None:
         self.factors, self.weights = factors, weights
         self.batch, self.spins = factors.shape[:2]
-        if diagonal is None:  # of U diag(w) U', (B, n)
-            diagonal = (factors.square() @ weights[..., None]).squeeze(-1)
-        self.diagonal = diagonal
+        self._diagonal = diagonal
+
+    @property
+    def diagonal(self) -> Tensor:
+        """Of U diag(w) U', (B, n); found when first asked for, since the matrix does without."""
+        if self._diagonal is None:
+            self._diagonal = (self.factors.square() @ self.weights[..., None]).squeeze(-1)
+        return self._diagonal
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
@@ -159,7 +162,7 @@ class LowRankCouplings(Couplings):
 
     def dense(self) -> Tensor:
         """The matrix, O(n^2 R)."""
-        return (self.factors * self.weights[:, None]) @ self.factors.mT - torch.diag_embed(self.diagonal)
+        return _hollow(torch.bmm(self.factors * self.weights[:, None], self.factors.mT))
 
     def scaled(self, factor: Tensor) -> "LowRankCouplings":
         """factor J."""
@@ -227,6 +230,11 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Coupl
         if worst > 1e-4 * max(size, 1e-30):
             raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {worst:.3g}")
     return DenseCouplings(matrix)
+
+
+def _hollow(matrix: Tensor) -> Tensor:
+    """With zeros on the diagonal."""
+    return matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
 
 
 def _length(x: Tensor) -> Tensor:

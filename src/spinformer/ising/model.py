@@ -15,7 +15,8 @@ class Ising:
 
     fields: h, the paper's J_i, (B, n); couplings: J_ij, a symmetric (B, n, n) tensor, whose diagonal is ignored, or a
     Couplings object; temperature: the paper's gamma, a number or (B,); mask: (B, n), false for padding, which has no
-    spin: it adds nothing to an energy, and its magnetisation is 0.
+    spin: it adds nothing to an energy, and its magnetisation is 0; trusted: whether the contents of temperature and mask
+    were looked at before.
     """
 
     def __init__(
@@ -24,14 +25,16 @@ class Ising:
         couplings: Tensor | Couplings,
         temperature: float | Tensor,
         mask: Tensor | None = None,
+        trusted: bool = False,
     ) -> None:
         checks.floating("fields", fields, (2,))
-        checks.positive("temperature", temperature)
+        if not trusted:
+            checks.positive("temperature", temperature)
         checks.finite("fields", fields)
         self.batch, self.spins = fields.shape
         self.couplings = as_couplings(couplings, self.batch, self.spins)
         fields = widen(fields)
-        self.mask = checks.mask("mask", mask, fields.shape, fields.device)
+        self.mask = mask if trusted else checks.mask("mask", mask, fields.shape, fields.device)
         self.fields = fields if self.mask is None else fields * self.mask
         heat = torch.as_tensor(temperature, dtype=fields.dtype, device=fields.device)
         if heat.dim() > 1 or (heat.dim() == 1 and heat.shape[0] != self.batch):
