@@ -34,11 +34,10 @@ class SquaredNormControl:
         size = torch.arange(game.players + 3, dtype=torch.float64, device=game.device)  # room for two more than n
         one, two = _chances(size, n.double())
         spread = one * self.own_sum
-        mean = torch.addcmul(spread, two, self.pair_sum).maximum(FLOOR * spread)
+        mean = (spread + two * self.pair_sum).maximum(FLOOR * spread)
         value, slope = game.tangent_of(mean)
         outside = (size < 1) | (size > n)
-        offset = torch.addcmul(value, slope, mean, value=-1)
-        self.table = torch.stack([offset, slope], 1).masked_fill(outside[:, None], 0.0)  # a and b, (B, 2, sizes)
+        self.table = torch.stack([value - slope * mean, slope], 1).masked_fill(outside[:, None], 0.0)  # a and b, (B, 2, sizes)
         self.tables: dict[int, Tensor] = {}
 
     @property
@@ -54,13 +53,12 @@ class SquaredNormControl:
     def marginals(self, singles: Singles) -> Tensor:
         """Delta_i h(T) = a' + b' u(T) + b_{t+1} (u(T + i) - u(T)): (B, K, n)."""
         step, bend, slope = self._at(1, singles.size)
-        return torch.addcmul(torch.addcmul(step, bend, singles.square), slope, singles.gain)
+        return step + bend * singles.square + slope * singles.gain
 
     def interactions(self, pairs: Pairs) -> Tensor:
         """Delta_ij h(T) = a'' + b'' u(T) + b'_{t+1} (gain_i + gain_j) + 2 b_{t+2} v_i . v_j: (B, K, rows, n)."""
         step, bend, slope, first = self._at(2, pairs.size)
-        found = torch.addcmul(torch.addcmul(step, bend, pairs.square), first, pairs.gain_row + pairs.gain_column)
-        return torch.addcmul(found, slope, pairs.gram, value=2)
+        return step + bend * pairs.square + first * (pairs.gain_row + pairs.gain_column) + 2 * slope * pairs.gram
 
     def exact(self, index: str, rows: slice = slice(None)) -> Tensor:
         """The index of h: (B, n), or (B, rows, n) for a pairwise one, in closed form."""
@@ -85,11 +83,11 @@ class SquaredNormControl:
         E u(T) = E[one] (G - own) + E[two] (P - 2 across), and so on: scalars in float64, then one pass.
         """
         (step, *_), (_, bend_one, bend_two), (slope, slope_one, _) = self._means(1, names)
-        constant = torch.addcmul(torch.addcmul(step, bend_one, self.own_sum), bend_two, self.pair_sum)
+        constant = step + bend_one * self.own_sum + bend_two * self.pair_sum
         factors = torch.stack([constant, slope - bend_one, 2 * (slope_one - bend_two)], -1).to(self.game.dtype)
         constant, by_own, by_across = factors[..., None].unbind(2)  # each (B, len(names), 1)
         own, across = self._own_and_across()
-        return torch.addcmul(torch.addcmul(constant, by_own, own[:, None]), by_across, across[:, None])
+        return constant + by_own * own[:, None] + by_across * across[:, None]
 
     def _own_and_across(self) -> tuple[Tensor, Tensor]:
         """|v_i|^2 and v_i . sum of the others, each (B, n)."""

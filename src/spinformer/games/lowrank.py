@@ -38,7 +38,7 @@ def low_rank_interactions(
 def low_rank_of(game: NormGame, sums: Sums, log_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """`low_rank_interactions` from sums."""
     norm = safe_sqrt(sums.square)  # (B, K, 1)
-    along = torch.addcmul(sums.products, sums.inside - 0.5, game.squares[:, None], value=-1)  # 0 at padding
+    along = sums.products + (0.5 - sums.inside) * game.squares[:, None]  # 0 at padding
     direction = safe_divide(along, norm)  # (B, K, n)
     weight = 1 / norm.shape[1] if log_weight is None else log_weight.softmax(-1)[..., None]
 

@@ -84,7 +84,7 @@ class NormGame(Game):
     @cached_property
     def alignment(self) -> Tensor:
         """v_i . sum of all, (B, n)."""
-        return (self.values @ self.total[..., None]).squeeze(-1)
+        return torch.bmm(self.values, self.total[..., None]).squeeze(-1)
 
     def rescaled(self, scale: Tensor) -> "NormGame":
         """The same game with another scale, (B,), positive."""
@@ -136,9 +136,9 @@ class NormGame(Game):
     def singles_of(self, sums: Sums) -> Singles:
         """`singles` from sums: S_T . v_i = S . v_i - c_i |v_i|^2, and |S_T|^2 = |S|^2 - c_i gain_i."""
         inside, own = sums.inside, self.squares[:, None]
-        gain = torch.add(own, torch.addcmul(sums.products, inside, own, value=-1), alpha=2)
+        gain = own + 2 * (sums.products - inside * own)
         size = inside.sum(-1, keepdim=True) - inside
-        square = torch.addcmul(sums.square, inside, gain, value=-1) * (size > 0)
+        square = (sums.square - inside * gain) * (size > 0)
         return Singles(size, square.relu(), gain)
 
     def pairs(self, coalitions: Tensor, rows: slice) -> Pairs:
