@@ -49,8 +49,9 @@ def shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
 
 
 def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
-    """No NaN and no infinity; where there is, `origins`, what the tensor was made of, are blamed first. Skipped while compiling: the look at the data would break the graph.
+    """No NaN and no infinity. Skipped while compiling: the look at the data would break the graph.
 
+    origins: what the tensor was made of, blamed first where it is not finite.
     One pass over the data where all is well: a sum is finite only if every term is; elements are looked at one by one
     only where it is not (finite numbers may overflow it).
     """

@@ -35,7 +35,7 @@ def safe_sqrt(squares: Tensor) -> Tensor:
 
 def safe_divide(numerator: Tensor, denominator: Tensor) -> Tensor:
     """Quotient that is 0, with gradient 0, where the (non-negative) denominator is 0."""
-    quotient: Tensor = _SafeQuotient.apply(numerator, denominator)
+    quotient: Tensor = _Quotient.apply(numerator, denominator.masked_fill(denominator <= 0, torch.inf))
     return quotient
 
 
@@ -54,21 +54,20 @@ class _SafeRoot(torch.autograd.Function):
         return gradients[0] / (2 * root).masked_fill(root == 0, torch.inf)
 
 
-class _SafeQuotient(torch.autograd.Function):
-    """q = a / b, dq/da = 1 / b, dq/db = -q / b, all 0 where b is (b counts as infinite there)."""
+class _Quotient(torch.autograd.Function):
+    """q = a / b, dq/da = 1 / b, dq/db = -q / b: in half the operations of torch's own, which does not keep q."""
 
     @staticmethod
     def forward(ctx: Any, numerator: Tensor, denominator: Tensor) -> Tensor:
-        divisor = denominator.masked_fill(denominator <= 0, torch.inf)
-        quotient = numerator / divisor
-        ctx.save_for_backward(divisor, quotient)
+        quotient = numerator / denominator
+        ctx.save_for_backward(denominator, quotient)
         ctx.shapes = numerator.shape, denominator.shape
         return quotient
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        divisor, quotient = ctx.saved_tensors
-        to_numerator, to_denominator = gradients[0] / divisor, None
+        denominator, quotient = ctx.saved_tensors
+        to_numerator, to_denominator = gradients[0] / denominator, None
         if ctx.needs_input_grad[1]:
             to_denominator = -(to_numerator * quotient).sum_to_size(ctx.shapes[1])
         return to_numerator.sum_to_size(ctx.shapes[0]) if ctx.needs_input_grad[0] else None, to_denominator

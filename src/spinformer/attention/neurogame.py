@@ -12,7 +12,7 @@ from spinformer.attention.output import NeuroGameOutput
 from spinformer.attention.play import CRITICAL, Units, play
 from spinformer.attention.settings import settings
 from spinformer.games import NormGame
-from spinformer.precision import full_precision, safe_divide, safe_sqrt, widen
+from spinformer.precision import full_precision, safe_sqrt, widen
 from spinformer.rng import draw_seed
 
 
@@ -130,7 +130,7 @@ class NeuroGameAttention(nn.Module):
         game = NormGame(flat, mask, options.activation, trusted=True)
         if options.units == "share":  # no coalition's sum is longer than the sum of all lengths
             longest = safe_sqrt(game.squares).sum(-1)
-            game = game.rescaled(safe_divide(torch.ones_like(heat), longest).clamp_min(1e-30))
+            game = game.rescaled(longest.masked_fill(longest <= 0, 1e30).reciprocal())
         units = None
         if options.units == "share":
             units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))

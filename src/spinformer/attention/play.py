@@ -82,8 +82,8 @@ def play(
     """J_i from phi, beta and the gate (Eq. 6), J_ij (Eq. 9), <s> = tanh((J_i + sum_j J_ij <s_j>) / gamma) (Eq. 16),
     alpha = (1 + <s>) / 2 (Eq. 11), for every game of a batch.
 
-    gate: lambda, (B, n); temperature: gamma, (B,), positive; units: None for the paper's; budget: K; seed, shared: as in
-    `estimate_values`.
+    gate: lambda, (B, n); temperature: gamma, (B,), positive; units: None for the paper's; budget: K; seed, shared:
+    as in `estimate_values`.
     """
     common: dict[str, Any] = {
         "weighting": settings.weighting,
@@ -121,7 +121,8 @@ def play(
         solver=settings.solver,
     )
     attention = (1 + solved.magnetization) * (0.5 if game.mask is None else 0.5 * game.mask)
-    return Played(*values.unbind(1), gate, fields, interactions, couplings, attention, ess, solved)
+    shapley, banzhaf = values.unbind(1)
+    return Played(shapley, banzhaf, gate, fields, interactions, couplings, attention, ess, solved)
 
 
 def _hamiltonian(

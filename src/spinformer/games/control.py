@@ -34,10 +34,12 @@ class SquaredNormControl:
         size = torch.arange(game.players + 3, dtype=torch.float64, device=game.device)  # room for two more than n
         one, two = _chances(size, n.double())
         spread = one * self.own_sum
-        mean = (spread + two * self.pair_sum).maximum(FLOOR * spread)
+        least = FLOOR * spread
+        mean = least + (spread + two * self.pair_sum - least).relu()  # the larger of the two, cheaper to differentiate
         value, slope = game.tangent_of(mean)
         outside = (size < 1) | (size > n)
-        self.table = torch.stack([value - slope * mean, slope], 1).masked_fill(outside[:, None], 0.0)  # a and b, (B, 2, sizes)
+        table = torch.stack([value - slope * mean, slope], 1)  # a and b, (B, 2, sizes)
+        self.table = table.masked_fill(outside[:, None], 0.0)
         self.tables: dict[int, Tensor] = {}
 
     @property
@@ -64,9 +66,9 @@ class SquaredNormControl:
         """The index of h: (B, n), or (B, rows, n) for a pairwise one, in closed form."""
         if not indices.is_pairwise(index):
             return self.exact_players((index,)).squeeze(1)
-        step, (bend, bend_one, bend_two), (slope, *_), (first, first_one, _) = self._means(2, (index,))
+        (step, *_), (_, bend_one, bend_two), (slope, *_), (first, first_one, _) = self._means(2, (index,))
         factors = (
-            step[0] + bend_one * self.own_sum + bend_two * self.pair_sum,
+            step + bend_one * self.own_sum + bend_two * self.pair_sum,
             first - bend_one,
             2 * first_one - 2 * bend_two,
             2 * slope - 4 * first_one + 2 * bend_two,

@@ -45,8 +45,10 @@ class NormGame(Game):
     """v(C) = f(scale * |sum of v_i over i in C|),   v(empty) = 0            (Eq. 2)
 
     values: (B, n, d) or (n, d), the paper's W_v x_i; mask: (B, n) or (n,), false for padding; activation: the
-    paper's f; scale: a number or (B,); trusted: whether the contents were looked at before. All differences are formed without cancellation: with T = C - i, u the
-    squared norm and r its root, r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
+    paper's f; scale: a number or (B,); trusted: whether the contents of all three were looked at before.
+
+    All differences are formed without cancellation: with T = C - i, u the squared norm and r its root,
+    r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
 
     Cost of `marginals` for K coalitions: O(B K n d) time, O(B K (n + d)) memory; of `interactions`: O(B K rows n).
     """

@@ -78,17 +78,18 @@ def solve_adjoint(
         slack = slack * mask[..., None]
     root = slack.sqrt()
     inner = couplings.between(root)
-    reaction = couplings.squared_matvec(slack.squeeze(-1))[..., None] if correction == "tap" else None
+    tap = correction == "tap"
+    reaction = couplings.squared_matvec(slack.squeeze(-1))[..., None] if tap else torch.zeros_like(m)
 
     def onsager(u: Tensor) -> Tensor:
         return 2 * m * couplings.squared_matvec((m * u).squeeze(-1))[..., None] - reaction * u
 
     def product(v: Tensor) -> Tensor:
         image = inner.add_product(v, v, alpha=-1)
-        return image if reaction is None else image - root * onsager(root * v)
+        return image - root * onsager(root * v) if tap else image
 
     y = root * _conjugate_gradients(product, root * gradient)
-    curved = couplings.product(y) if reaction is None else couplings.product(y) + onsager(y)
+    curved = couplings.product(y) + onsager(y) if tap else couplings.product(y)
     return (gradient + (curved if mask is None else curved * mask[..., None])).squeeze(-1)
 
 

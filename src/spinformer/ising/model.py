@@ -15,8 +15,8 @@ class Ising:
 
     fields: h, the paper's J_i, (B, n); couplings: J_ij, a symmetric (B, n, n) tensor, whose diagonal is ignored, or a
     Couplings object; temperature: the paper's gamma, a number or (B,); mask: (B, n), false for padding, which has no
-    spin: it adds nothing to an energy, and its magnetisation is 0; trusted: whether the contents of temperature and mask
-    were looked at before.
+    spin: it adds nothing to an energy, and its magnetisation is 0; trusted: whether the contents of temperature and
+    mask were looked at before.
     """
 
     def __init__(
