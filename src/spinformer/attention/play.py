@@ -104,9 +104,7 @@ def play(
     linear = settings.couplings == "linear" or (settings.couplings == "auto" and game.players > AUTO_LINEAR)
     if linear and isinstance(game, NormGame):
         parts = low_rank_of(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
-        interactions = LowRankCouplings(*parts)
-        if game.players <= interactions.factors.shape[-1]:  # fewer tokens than factors: the matrix is smaller
-            interactions = DenseCouplings(interactions.dense(), hollow=True)
+        interactions = LowRankCouplings.smaller(*parts)
     else:
         pairs = estimate_values(game, "BII", budget, seed=seed + 1, **sampled).values
         interactions = DenseCouplings(pairs, hollow=True)

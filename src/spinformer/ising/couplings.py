@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
+from spinformer.ising.lanczos import leading_vector
 from spinformer.precision import widen
 
 
@@ -67,23 +68,8 @@ class Couplings(ABC):
         """
         with torch.no_grad():
             first = self.tensors()[0]
-            nothing = first.new_zeros(())
-            fresh = _unit(self.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3)
-            found, images = [fresh], [self.product(fresh)]  # columns, (B, n, 1)
-            for _ in range(min(steps, self.spins) - 1):
-                basis, image = torch.cat(found, -1), images[-1]
-                rows, fresh = basis.mT, image
-                for _ in range(2):  # once more against rounding
-                    fresh = torch.baddbmm(fresh, basis, torch.bmm(rows, fresh), alpha=-1)
-                size, length = _length(fresh), _length(image)
-                fresh = torch.where(size > 1e-4 * length, fresh / size, nothing)  # else nothing new but rounding
-                found.append(fresh)
-                images.append(self.product(fresh))
-            basis = torch.cat(found, -1)  # (B, n, k)
-            small = torch.bmm(basis.mT, torch.cat(images, -1))  # J within the basis; eigh reads one half of it
-            values, vectors = torch.linalg.eigh(small)
-            best = values.abs().argmax(-1)[:, None, None].expand(-1, small.shape[-1], 1)
-            x = _unit(torch.bmm(basis, vectors.gather(2, best)))
+            start = self.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
+            x = leading_vector(self.product, start, steps)
         return self.product(x).squeeze(-1).norm(dim=-1)
 
 
@@ -140,14 +126,16 @@ class LowRankCouplings(Couplings):
     def __init__(self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None) -> None:
         self.factors, self.weights = factors, weights
         self.batch, self.spins = factors.shape[:2]
-        self._diagonal = diagonal
+        if diagonal is None:  # of U diag(w) U', (B, n)
+            diagonal = (factors.square() @ weights[..., None]).squeeze(-1)
+        self.diagonal = diagonal
 
-    @property
-    def diagonal(self) -> Tensor:
-        """Of U diag(w) U', (B, n); found when first asked for, since the matrix does without."""
-        if self._diagonal is None:
-            self._diagonal = (self.factors.square() @ self.weights[..., None]).squeeze(-1)
-        return self._diagonal
+    @staticmethod
+    def smaller(factors: Tensor, weights: Tensor) -> Couplings:
+        """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
+        if factors.shape[1] > factors.shape[2]:
+            return LowRankCouplings(factors, weights)
+        return DenseCouplings(_weighted(factors, weights))
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
@@ -162,7 +150,7 @@ class LowRankCouplings(Couplings):
 
     def dense(self) -> Tensor:
         """The matrix, O(n^2 R)."""
-        return _hollow(torch.bmm(self.factors * self.weights[:, None], self.factors.mT))
+        return _hollow(_weighted(self.factors, self.weights))
 
     def scaled(self, factor: Tensor) -> "LowRankCouplings":
         """factor J."""
@@ -232,15 +220,11 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Coupl
     return DenseCouplings(matrix)
 
 
+def _weighted(factors: Tensor, weights: Tensor) -> Tensor:
+    """U diag(w) U'."""
+    return torch.bmm(factors * weights[:, None], factors.mT)
+
+
 def _hollow(matrix: Tensor) -> Tensor:
     """With zeros on the diagonal."""
     return matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
-
-
-def _length(x: Tensor) -> Tensor:
-    """Of a column, (B, 1, 1)."""
-    return torch.linalg.vector_norm(x, dim=1, keepdim=True)
-
-
-def _unit(x: Tensor) -> Tensor:
-    return x / _length(x).clamp_min(torch.finfo(x.dtype).tiny)
