@@ -49,3 +49,11 @@ def test_seed_comes_from_the_generator():
     torch.manual_seed(1)
     one = draw_seed(None)
     assert one != draw_seed(None)
+
+
+def test_streams_of_tensors_equal_those_of_the_host(monkeypatch):
+    """Under torch.compile the seed is a tensor that nobody may look at."""
+    seed = torch.tensor(2**61 + 12345)
+    eager = uniforms(seed, 3, 4, 5, CPU)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert torch.equal(uniforms(seed, 3, 4, 5, CPU), eager)

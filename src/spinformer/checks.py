@@ -1,5 +1,6 @@
 """Checks of what comes in. Every message says what was expected and what came."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -16,8 +17,11 @@ def positive(name: str, value: float | Tensor) -> None:
     """`value`, or each of its elements, is finite and above zero."""
     if torch.compiler.is_compiling():
         return
-    tensor = torch.as_tensor(value)
-    if not tensor.is_meta and not bool((torch.isfinite(tensor) & (tensor > 0)).all()):
+    if isinstance(value, Tensor):
+        good = value.is_meta or bool(((value > 0) & (value < torch.inf)).all())
+    else:
+        good = 0 < value < math.inf
+    if not good:
         raise ValueError(f"{name} must be finite and positive; got {value}")
 
 
@@ -44,16 +48,19 @@ def shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
         raise ValueError(f"{name} must have shape {tuple(expected)}; got {tuple(tensor.shape)}")
 
 
-def finite(name: str, tensor: Tensor) -> None:
+def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
     """No NaN and no infinity. Skipped while compiling: the look at the data would break the graph.
 
+    origins: what the tensor was made of, blamed first where it is not finite.
     One pass over the data where all is well: a sum is finite only if every term is; elements are looked at one by one
     only where it is not (finite numbers may overflow it).
     """
     if torch.compiler.is_compiling():
         return
     total = tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
-    if not bool(torch.isfinite(total)) and not bool(torch.isfinite(tensor).all()):
+    if not math.isfinite(total.item()) and not bool(torch.isfinite(tensor).all()):
+        for origin, source in origins.items():
+            finite(origin, source)
         bad = int((~torch.isfinite(tensor)).sum())
         raise ValueError(f"{name} must be finite; {bad} of {tensor.numel()} elements are NaN or infinite")
 

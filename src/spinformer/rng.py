@@ -8,6 +8,9 @@ batch and of its padding. The mixing function is Ettinger's two-round 32-bit has
 64-bit integers never overflow; two independent lanes of 32 bits identify a stream.
 """
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,19 +26,33 @@ def draw_seed(generator: torch.Generator | None) -> Tensor:
 
 def uniforms(seed: Tensor, rows: int, draws: int, columns: int, device: torch.device) -> Tensor:
     """Independent uniform numbers in (0, 1), float32, of shape (rows, draws, columns)."""
-    seed = seed.to(device)
-    row = torch.arange(rows, device=device)[:, None]
-    draw = torch.arange(draws, device=device)
-    column = torch.arange(columns, device=device)
-    first, second = (
-        _mix(_mix(_mix(lane + salt) + row * _GOLDEN) + draw * 2 + salt)[..., None]
-        for salt, lane in enumerate((seed & _MASK, seed >> 32))
-    )
-    bits = _mix(_mix(column + first) + second)  # (rows, draws, columns)
+    first, second = _streams(seed, rows, draws, device)
+    bits = _mix(_mix(torch.arange(columns, device=device) + first) + second)  # (rows, draws, columns)
     return ((bits >> 8).float() + 0.5) * 2.0**-24
 
 
-def _mix(value: Tensor) -> Tensor:
+def _streams(seed: Tensor, rows: int, draws: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Two lanes of 32 bits for every row and draw, each (rows, draws, 1).
+
+    Few numbers and many small operations: they are made on the host, in numpy, and copied over in one piece. The same
+    code runs on tensors under torch.compile, which cannot look at the seed.
+    """
+    compiling = torch.compiler.is_compiling()
+    code: Any = seed.to(device) if compiling else int(seed)
+    row: Any = torch.arange(rows, device=device) if compiling else np.arange(rows)
+    draw: Any = torch.arange(draws, device=device) if compiling else np.arange(draws)
+    lanes = [
+        _mix(_mix(_mix(lane + salt) + row[:, None] * _GOLDEN) + draw * 2 + salt)
+        for salt, lane in enumerate((code & _MASK, code >> 32))
+    ]
+    if not compiling:
+        both = torch.from_numpy(np.stack(lanes)).to(device, non_blocking=device.type == "cuda")
+        lanes = list(both.unbind())
+    return lanes[0][..., None], lanes[1][..., None]
+
+
+def _mix(value: Any) -> Any:
+    """Of 64-bit integers below 2^32 once masked: a number, a numpy array or a tensor."""
     value = value & _MASK
     value = (value ^ (value >> 16)) * 0x21F0AAAD & _MASK
     value = (value ^ (value >> 15)) * 0x735A2D97 & _MASK

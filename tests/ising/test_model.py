@@ -122,6 +122,25 @@ class TestCouplings:
         torch.testing.assert_close(low.scaled(factor).dense(), dense.dense() * factor[:, None, None])
         assert float(low.dense().diagonal(dim1=-2, dim2=-1).abs().max()) < 1e-14
 
+    def test_products_of_columns(self):
+        """`product`, `add_product` and `between` are what `dense` says they are."""
+        base, x, factor = (torch.randn(2, 7, 1).double() for _ in range(3))
+        for couplings in self.pair():
+            matrix = couplings.dense()
+            torch.testing.assert_close(couplings.product(x), matrix @ x)
+            torch.testing.assert_close(couplings.add_product(base, x, alpha=-0.5), base - matrix @ x / 2)
+            torch.testing.assert_close(couplings.between(factor).dense(), factor * matrix * factor.mT)
+
+    @pytest.mark.parametrize("correction", ["naive", "tap"])
+    def test_mapping_is_the_update(self, correction):
+        """Prepared for many calls, the map is the same."""
+        mask = torch.arange(7) < torch.tensor([[7], [4]])
+        m = torch.rand(2, 7).double() * mask
+        for couplings in self.pair():
+            ising = Ising(torch.randn(2, 7).double(), couplings, torch.tensor([0.5, 2.0]).double(), mask)
+            found = ising.mapping(correction)(m[..., None]).squeeze(-1)
+            torch.testing.assert_close(found, ising.update(m, correction))
+
     def test_gradients_of_both_forms(self):
         low, _ = self.pair()
         x = torch.randn(2, 7).double()

@@ -12,7 +12,7 @@ from spinformer.attention.output import NeuroGameOutput
 from spinformer.attention.play import CRITICAL, Units, play
 from spinformer.attention.settings import settings
 from spinformer.games import NormGame
-from spinformer.precision import full_precision, safe_divide, widen
+from spinformer.precision import full_precision, safe_sqrt, widen
 from spinformer.rng import draw_seed
 
 
@@ -95,14 +95,14 @@ class NeuroGameAttention(nn.Module):
         checks.floating("x", x, (3,))
         if x.shape[-1] != self.dim:
             raise ValueError(f"x must have shape (B, n, {self.dim}); got {tuple(x.shape)}")
-        checks.finite("x", x)
         players = self._players(x, mask, special)
-        if self.settings.values == "normed":
-            x = functional.layer_norm(x, (self.dim,))
+        read = functional.layer_norm(x, (self.dim,)) if self.settings.values == "normed" else x
         if not torch.is_autocast_enabled(x.device.type):
-            x = x.to(self.value.weight.dtype)
-        values = widen(self.value(x)).unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
-        gate = widen(self.gate(x)).sigmoid().transpose(1, 2)  # (B, H, n)
+            read = read.to(self.value.weight.dtype)
+        values = widen(self.value(read))
+        checks.finite("values", values, x=x)  # whatever is wrong in x is wrong in them: one look for both
+        values = values.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
+        gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)
         if players is not None:
             gate = gate * players[:, None]
         return self._play(values, gate, players, generator)
@@ -122,11 +122,15 @@ class NeuroGameAttention(nn.Module):
     ) -> NeuroGameOutput:
         """From values and gates to attention and output; heads are so many more sequences, (B H, ...)."""
         options, batch = self.settings, values.shape[0]
-        mask = None if players is None else players.repeat_interleave(self.heads, 0)
-        heat = self.temperature.repeat(batch)  # (B H,)
+        mask = players if players is None or self.heads == 1 else players.repeat_interleave(self.heads, 0)
+        temperature = self.temperature
+        checks.positive("temperature", temperature)
+        heat = temperature.repeat(batch)  # (B H,)
         flat = values.flatten(0, 1)
-        scale = 1.0 if options.units == "paper" else safe_divide(torch.ones_like(heat), _total_length(flat, mask))
-        game = NormGame(flat, mask, options.activation, scale.clamp_min(1e-30) if isinstance(scale, Tensor) else scale)
+        game = NormGame(flat, mask, options.activation, trusted=True)
+        if options.units == "share":  # no coalition's sum is longer than the sum of all lengths
+            longest = safe_sqrt(game.squares).sum(-1)
+            game = game.rescaled(longest.masked_fill(longest <= 0, 1e30).reciprocal())
         units = None
         if options.units == "share":
             units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))
@@ -141,7 +145,7 @@ class NeuroGameAttention(nn.Module):
             seed=torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator),
             shared=not self.training or options.draws == "shared",
         )
-        pooled = (found.attention[:, None] @ flat).squeeze(1)  # (B H, d_v)
+        pooled = torch.bmm(found.attention[:, None], flat).squeeze(1)  # (B H, d_v)
         if options.pooling == "mean":
             pooled = pooled / found.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
         return found.output(self.output(pooled.view(batch, -1).to(self.value.weight.dtype)), self.heads)
@@ -150,9 +154,3 @@ class NeuroGameAttention(nn.Module):
     def coupling_part(self) -> Tensor:
         """The part of the critical strength that couplings may have, of each head, (heads,)."""
         return CRITICAL * widen(self.coupling_logit).sigmoid()
-
-
-def _total_length(values: Tensor, mask: Tensor | None) -> Tensor:
-    """sum of |v_i| over the players, (B H,): no coalition's sum is longer."""
-    lengths = values.norm(dim=-1)
-    return (lengths if mask is None else lengths * mask).sum(-1)

@@ -8,7 +8,9 @@ from torch import Tensor
 
 from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
 from spinformer.attention.settings import AUTO_LINEAR, Settings
-from spinformer.games import Game, NormGame, estimate_low_rank, estimate_values
+from spinformer.games import Game, NormGame, estimate_joint, estimate_low_rank, estimate_values, low_rank_of
+from spinformer.games.joint import NAMES
+from spinformer.games.norm import Sums
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, mean_field
 from spinformer.ising.mean_field import MeanField
 from spinformer.precision import safe_divide
@@ -80,8 +82,8 @@ def play(
     """J_i from phi, beta and the gate (Eq. 6), J_ij (Eq. 9), <s> = tanh((J_i + sum_j J_ij <s_j>) / gamma) (Eq. 16),
     alpha = (1 + <s>) / 2 (Eq. 11), for every game of a batch.
 
-    gate: lambda, (B, n); temperature: gamma, (B,); units: None for the paper's; budget: K; seed, shared: as in
-    `estimate_values`.
+    gate: lambda, (B, n); temperature: gamma, (B,), positive; units: None for the paper's; budget: K; seed, shared:
+    as in `estimate_values`.
     """
     common: dict[str, Any] = {
         "weighting": settings.weighting,
@@ -90,19 +92,25 @@ def play(
         "shared": shared,
     }
     sampled: dict[str, Any] = {"estimator": settings.estimator, "errors": False, **common}
-    shapley = estimate_values(game, "SV", budget, seed=seed, **sampled)
-    banzhaf = estimate_values(game, "BV", budget, seed=seed + 1, **sampled)
+    sums: Sums | None = None
+    if settings.controlled and isinstance(game, NormGame):
+        values, sums = estimate_joint(game, budget, seed=seed, shared=shared)
+        ess = torch.full_like(temperature, budget)  # equal weights
+    else:
+        both = [estimate_values(game, name, budget, seed=seed + place, **sampled) for place, name in enumerate(NAMES)]
+        values = torch.stack([estimate.values for estimate in both], 1)  # (B, 2, n)
+        ess = torch.minimum(*(_mean(estimate.ess, game.mask) for estimate in both))
     interactions: Couplings
     linear = settings.couplings == "linear" or (settings.couplings == "auto" and game.players > AUTO_LINEAR)
     if linear and isinstance(game, NormGame):
-        interactions = LowRankCouplings(*estimate_low_rank(game, budget, seed=seed + 1, **common))
-        if game.players <= interactions.factors.shape[-1]:  # fewer tokens than factors: the matrix is smaller
-            interactions = DenseCouplings(interactions.dense())
+        parts = low_rank_of(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
+        interactions = LowRankCouplings.smaller(*parts)
     else:
-        interactions = DenseCouplings(estimate_values(game, "BII", budget, seed=seed + 1, **sampled).values)
-    fields, couplings = _hamiltonian(game, shapley.values, banzhaf.values, gate, temperature, interactions, units)
+        pairs = estimate_values(game, "BII", budget, seed=seed + 1, **sampled).values
+        interactions = DenseCouplings(pairs, hollow=True)
+    fields, couplings = _hamiltonian(game, values, gate, temperature, interactions, units)
     solved = mean_field(
-        Ising(fields, couplings, temperature, game.mask),
+        Ising(fields, couplings, temperature, game.mask, trusted=True),
         max_steps=settings.max_steps,
         damping=settings.damping,
         tol=settings.tol,
@@ -110,38 +118,32 @@ def play(
         backward=settings.backward,
         solver=settings.solver,
     )
-    attention = (1 + solved.magnetization) / 2
-    if game.mask is not None:
-        attention = attention * game.mask
-    ess = torch.minimum(_mean(shapley.ess, game.mask), _mean(banzhaf.ess, game.mask))
-    return Played(shapley.values, banzhaf.values, gate, fields, interactions, couplings, attention, ess, solved)
+    attention = (1 + solved.magnetization) * (0.5 if game.mask is None else 0.5 * game.mask)
+    shapley, banzhaf = values.unbind(1)
+    return Played(shapley, banzhaf, gate, fields, interactions, couplings, attention, ess, solved)
 
 
 def _hamiltonian(
     game: Game,
-    shapley: Tensor,
-    banzhaf: Tensor,
+    values: Tensor,
     gate: Tensor,
     temperature: Tensor,
     interactions: Couplings,
     units: Units | None,
 ) -> tuple[Tensor, Couplings]:
-    """Fields (B, n) and couplings: the paper's, or in units of a player's mean share."""
-    field = gate * _share(shapley) + (1 - gate) * _share(banzhaf)
+    """Fields (B, n) and couplings from SV and BV, (B, 2, n): the paper's, or in units of a player's mean share."""
+    total = values.abs().sum(-1, keepdim=True)
+    shapley, banzhaf = safe_divide(values, total).unbind(1)
+    field = torch.lerp(banzhaf, shapley, gate)
     if units is None:
         return field, interactions
     count = game.counts().to(field.dtype)
     field = units.gain[:, None] * (count[:, None] * field - 1)
     if game.mask is not None:
         field = field * game.mask
-    shares = interactions.scaled(safe_divide(count, banzhaf.abs().sum(-1)))
+    shares = interactions.scaled(safe_divide(count, total[:, 1, 0]))
     strength = units.part * temperature / (shares.norm() + SOFTNESS)
     return field, shares.scaled(strength)
-
-
-def _share(values: Tensor) -> Tensor:
-    """values / |values|_1, 0 where all are 0."""
-    return safe_divide(values, values.abs().sum(-1, keepdim=True).expand_as(values))
 
 
 def _mean(x: Tensor, mask: Tensor | None) -> Tensor:

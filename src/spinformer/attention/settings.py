@@ -53,6 +53,11 @@ class Settings:
         if self.estimator == "control" and (self.weighting, self.proposal) != ("uniform", "uniform"):
             raise ValueError("estimator='control' is for weighting='uniform' and proposal='uniform'")
 
+    @property
+    def controlled(self) -> bool:
+        """Whether the control variate is used, in a norm game."""
+        return self.estimator in ("auto", "control") and self.weighting == self.proposal == "uniform"
+
 
 PRESETS: dict[str, Settings] = {
     "default": Settings(),

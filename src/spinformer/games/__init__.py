@@ -4,7 +4,8 @@ from spinformer.games.estimate import MIN_ESS, Estimate, EstimatorName, Proposal
 from spinformer.games.exact import MAX_PLAYERS, exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.indices import Index, Weighting
-from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions
+from spinformer.games.joint import estimate_joint
+from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions, low_rank_of
 from spinformer.games.norm import NormGame
 from spinformer.games.sums import SumGame
 
@@ -20,8 +21,10 @@ __all__ = [
     "SumGame",
     "TableGame",
     "Weighting",
+    "estimate_joint",
     "estimate_low_rank",
     "estimate_values",
     "exact_values",
     "low_rank_interactions",
+    "low_rank_of",
 ]

@@ -1,6 +1,7 @@
 """Cooperative games: a value for every coalition of players."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -51,6 +52,10 @@ class Game(ABC):
 
     def counts(self) -> Tensor:
         """The number of players that are not padding, for each game: (B,)."""
+        return self._counts
+
+    @cached_property
+    def _counts(self) -> Tensor:
         if self.mask is None:
             return torch.full((self.batch,), self.players, device=self.device)
         return self.mask.sum(-1)

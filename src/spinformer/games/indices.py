@@ -10,6 +10,7 @@ The last line is what the paper's estimators converge to: Eq. 32 divides by the 
 the permutation measure of Eq. 34 cancels, and under Gibbs weights SV equals BV and SII equals BII.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -59,10 +60,8 @@ def log_size_weight(index: str, others: Tensor, size: Tensor) -> Tensor:
 
 def size_distribution(index: str, others: Tensor, width: int) -> Tensor:
     """P(|T| = t) under the uniform weighting for t = 0 .. width - 1: (B, width), float64, 0 beyond `others`."""
-    size = torch.arange(width, device=others.device)
-    others = others[:, None]
-    inside = size <= others
+    size = torch.arange(width, dtype=torch.float64, device=others.device)
+    m = others.double()[:, None]
     if is_shapley(index):
-        return inside / (others + 1).double()
-    log_half = torch.log(torch.tensor(0.5, dtype=torch.float64))
-    return torch.where(inside, (log_binomial(others, size) + others * log_half.to(others.device)).exp(), 0.0)
+        return (size <= m) / (m + 1)
+    return (log_binomial(m, size) + m * math.log(0.5)).exp()

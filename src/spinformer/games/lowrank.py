@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from spinformer.games.indices import Weighting
-from spinformer.games.norm import NormGame
+from spinformer.games.norm import NormGame, Sums
 from spinformer.games.proposals import SizeWeighted, Tilted
 from spinformer.precision import full_precision, safe_divide, safe_sqrt
 
@@ -32,31 +32,31 @@ def low_rank_interactions(
 
     coalitions: (B, K, n); log_weight: (B, K), unnormalised, or None for equal weights.
     """
-    inside = coalitions.to(game.dtype)
-    budget, dim = coalitions.shape[1], game.values.shape[2]
-    sums = inside @ game.values  # (B, K, d)
-    square = sums.square().sum(-1)
-    norm = safe_sqrt(square)
-    along = sums @ game.values.mT + (0.5 - inside) * game.squares[:, None]  # (B, K, n)
-    if game.mask is not None:
-        along = along * game.mask[:, None]
-    direction = safe_divide(along, norm[..., None].expand_as(along))
-    weight = torch.full_like(norm, 1 / budget) if log_weight is None else log_weight.softmax(-1)
+    return low_rank_of(game, game.sums(coalitions), log_weight)
 
-    scale = game.scale[:, None]
-    x = scale * norm
+
+def low_rank_of(game: NormGame, sums: Sums, log_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """`low_rank_interactions` from sums."""
+    norm = safe_sqrt(sums.square)  # (B, K, 1)
+    along = sums.products + (0.5 - sums.inside) * game.squares[:, None]  # 0 at padding
+    direction = safe_divide(along, norm)  # (B, K, n)
+    weight = 1 / norm.shape[1] if log_weight is None else log_weight.softmax(-1)[..., None]
+
+    scale = game.scale[:, None, None]
+    across = safe_divide(scale, norm)  # f'/r as a function of the unscaled sum
+    bent = across  # f'/r - f''
     if game.activation == "tanh":
-        first, second = 1 - x.tanh().square(), -2 * x.tanh() * (1 - x.tanh().square())
+        slope = 1 - (scale * norm).tanh().square()
+        across = across * slope
+        bent = across + 2 * scale.square() * (scale * norm).tanh() * slope
     elif game.activation == "log1p":
-        first, second = 1 / (1 + x), -1 / (1 + x).square()
-    else:
-        first, second = torch.ones_like(x), torch.zeros_like(x)
-    across = safe_divide(scale * first, norm)  # f'/r as a function of the unscaled sum
-    bend = scale.square() * second
+        slope = 1 / (1 + scale * norm)
+        across = across * slope
+        bent = across + (scale * slope).square()
 
-    spread = (weight * across).sum(-1, keepdim=True).expand(-1, dim)
+    spread = (weight * across).sum(1).expand(-1, game.values.shape[2])
     factors = torch.cat([game.values, direction.mT], -1)
-    return factors, torch.cat([spread, -weight * (across - bend)], -1)
+    return factors, torch.cat([spread, (-weight * bent).squeeze(-1)], -1)
 
 
 @full_precision

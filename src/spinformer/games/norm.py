@@ -1,6 +1,7 @@
 """The semantic game of the paper: a coalition is worth the length of its members' sum."""
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,6 +13,14 @@ from spinformer.games.game import Game
 from spinformer.precision import safe_divide, safe_sqrt, widen
 
 ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
+
+
+class Sums(NamedTuple):
+    """Of coalitions C, with S the sum over C."""
+
+    inside: Tensor  # membership as numbers, (B, K, n)
+    square: Tensor  # |S|^2, (B, K, 1)
+    products: Tensor  # S . v_i, (B, K, n)
 
 
 class Singles(NamedTuple):
@@ -36,8 +45,10 @@ class NormGame(Game):
     """v(C) = f(scale * |sum of v_i over i in C|),   v(empty) = 0            (Eq. 2)
 
     values: (B, n, d) or (n, d), the paper's W_v x_i; mask: (B, n) or (n,), false for padding; activation: the
-    paper's f; scale: a number or (B,). All differences are formed without cancellation: with T = C - i, u the
-    squared norm and r its root, r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
+    paper's f; scale: a number or (B,); trusted: whether the contents of all three were looked at before.
+
+    All differences are formed without cancellation: with T = C - i, u the squared norm and r its root,
+    r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
 
     Cost of `marginals` for K coalitions: O(B K n d) time, O(B K (n + d)) memory; of `interactions`: O(B K rows n).
     """
@@ -48,22 +59,24 @@ class NormGame(Game):
         mask: Tensor | None = None,
         activation: str = "identity",
         scale: float | Tensor = 1.0,
+        trusted: bool = False,
     ) -> None:
         checks.floating("values", values, (2, 3))
         checks.choice("activation", activation, ACTIVATIONS)
-        checks.positive("scale", scale)
         if 0 in values.shape:
             raise ValueError(
                 f"values must hold at least one player of at least one dimension; got {tuple(values.shape)}"
             )
-        checks.finite("values", values)
+        if not trusted:
+            checks.positive("scale", scale)
+            checks.finite("values", values)
         self.batched = values.dim() == 3
         values = widen(values if self.batched else values[None])
         self.batch, self.players = values.shape[:2]
         self.dtype, self.device = values.dtype, values.device
         if mask is not None and not self.batched and mask.dim() == 1:
             mask = mask[None]
-        self.mask = checks.mask("mask", mask, values.shape[:2], values.device)
+        self.mask = mask if trusted else checks.mask("mask", mask, values.shape[:2], values.device)
         self.values = values if self.mask is None else values * self.mask[..., None]
         self.activation = activation
         self.scale = torch.as_tensor(scale, dtype=self.dtype, device=self.device).expand(self.batch)
@@ -73,7 +86,13 @@ class NormGame(Game):
     @cached_property
     def alignment(self) -> Tensor:
         """v_i . sum of all, (B, n)."""
-        return (self.values @ self.total[..., None]).squeeze(-1)
+        return torch.bmm(self.values, self.total[..., None]).squeeze(-1)
+
+    def rescaled(self, scale: Tensor) -> "NormGame":
+        """The same game with another scale, (B,), positive."""
+        twin = copy(self)
+        twin.scale = scale
+        return twin
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f(scale |S_C|) by one matrix product."""
@@ -82,6 +101,10 @@ class NormGame(Game):
 
     def order(self) -> Tensor:
         """Players by their product with the sum of all, padding last."""
+        return self._order
+
+    @cached_property
+    def _order(self) -> Tensor:
         key = self.alignment.detach()
         if self.mask is not None:
             key = key.masked_fill(~self.mask, torch.inf)
@@ -91,29 +114,38 @@ class NormGame(Game):
         """v as a function of the squared norm; `square` is (B, ...)."""
         return self._function()(self._scaled(safe_sqrt(square)))
 
-    def slope_of(self, square: Tensor) -> Tensor:
-        """dv / d(squared norm), 0 at 0."""
+    def tangent_of(self, square: Tensor) -> tuple[Tensor, Tensor]:
+        """v as a function of the squared norm, and its slope dv / d(squared norm), 0 at 0."""
         root = safe_sqrt(square)
         x = self._scaled(root)
+        slope = safe_divide(self._scaled(torch.ones_like(root)), 2 * root)
         if self.activation == "tanh":
-            rate = 1 - x.tanh().square()
+            slope = slope * (1 - x.tanh().square())
         elif self.activation == "log1p":
-            rate = 1 / (1 + x)
-        else:
-            rate = torch.ones_like(x)
-        return safe_divide(self._scaled(rate), 2 * root)
+            slope = slope / (1 + x)
+        return self._function()(x), slope
+
+    def sums(self, coalitions: Tensor) -> Sums:
+        """The two matrix products that everything around these coalitions is made of."""
+        inside = coalitions.to(self.dtype)
+        sums = torch.bmm(inside, self.values)  # (B, K, d)
+        return Sums(inside, sums.square().sum(-1, keepdim=True), torch.bmm(sums, self.values.mT))
 
     def singles(self, coalitions: Tensor) -> Singles:
         """What every player's marginal is made of."""
-        inside, sums, products = self._sums(coalitions)
-        square = sums.square().sum(-1, keepdim=True) - inside * (2 * products - self.squares[:, None])
-        gain = 2 * (products - inside * self.squares[:, None]) + self.squares[:, None]
+        return self.singles_of(self.sums(coalitions))
+
+    def singles_of(self, sums: Sums) -> Singles:
+        """`singles` from sums: S_T . v_i = S . v_i - c_i |v_i|^2, and |S_T|^2 = |S|^2 - c_i gain_i."""
+        inside, own = sums.inside, self.squares[:, None]
+        gain = own + 2 * (sums.products - inside * own)
         size = inside.sum(-1, keepdim=True) - inside
-        return Singles(size, torch.where(size > 0, square, 0.0).clamp_min(0), gain)
+        square = (sums.square - inside * gain) * (size > 0)
+        return Singles(size, square.relu(), gain)
 
     def pairs(self, coalitions: Tensor, rows: slice) -> Pairs:
         """What every pair's interaction is made of, for the players in `rows` and all others."""
-        inside, sums, products = self._sums(coalitions)
+        inside, whole, products = self.sums(coalitions)
         gram = (self.values[:, rows] @ self.values.mT)[:, None]  # (B, 1, rows, n)
         own = self.squares[:, None]
         row = (slice(None), slice(None), rows, None)
@@ -122,9 +154,8 @@ class NormGame(Game):
         bare = products - inside * own
         along_row = bare[row] - inside[column] * gram
         along_column = bare[column] - inside[row] * gram
-        whole = sums.square().sum(-1)[..., None, None]
         single = inside * (2 * products - own)
-        square = whole - single[row] - single[column] + 2 * (inside[row] * inside[column]) * gram
+        square = whole[..., None] - single[row] - single[column] + 2 * (inside[row] * inside[column]) * gram
         size = inside.sum(-1)[..., None, None] - inside[row] - inside[column]
         square = torch.where(size > 0, square, 0.0).clamp_min(0)
         return Pairs(size, square, 2 * along_row + own[row], 2 * along_column + own[column], gram)
@@ -135,7 +166,7 @@ class NormGame(Game):
 
     def marginals_of(self, singles: Singles) -> tuple[Tensor, Tensor]:
         """`marginals` from what `singles` found."""
-        low, high = safe_sqrt(singles.square), safe_sqrt((singles.square + singles.gain).clamp_min(0))
+        low, high = safe_sqrt(singles.square), safe_sqrt(singles.square + singles.gain)
         step = self._scaled(safe_divide(singles.gain, low + high))
         low, high = self._scaled(low), self._scaled(high)
         if self.activation == "tanh":
@@ -154,9 +185,8 @@ class NormGame(Game):
         """`interactions` from what `pairs` found; the diagonal is left as it comes."""
         _, square, gain_row, gain_column, gram = pairs
         none = safe_sqrt(square)
-        row = safe_sqrt((square + gain_row).clamp_min(0))
-        column = safe_sqrt((square + gain_column).clamp_min(0))
-        both = safe_sqrt((square + gain_row + gain_column + 2 * gram).clamp_min(0))
+        row, column = safe_sqrt(square + gain_row), safe_sqrt(square + gain_column)
+        both = safe_sqrt(square + gain_row + gain_column + 2 * gram)
         if self.activation in ("tanh", "log1p"):
             f = self._function()
             none, row, column, both = (f(self._scaled(r)) for r in (none, row, column, both))
@@ -176,11 +206,6 @@ class NormGame(Game):
         square = (square + spread.sum(-1, keepdim=True) - spread).clamp_min(0)
         gain = 2 * (along - chance * own) + own
         return self.marginals_of(Singles(square, square, gain))[0]
-
-    def _sums(self, coalitions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        inside = coalitions.to(self.dtype)
-        sums = inside @ self.values  # (B, K, d)
-        return inside, sums, sums @ self.values.mT  # products: (B, K, n)
 
     def _function(self) -> Callable[[Tensor], Tensor]:
         functions: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "log1p": torch.log1p}

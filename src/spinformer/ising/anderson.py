@@ -16,29 +16,28 @@ class Anderson:
     """
 
     def __init__(self, like: Tensor, damping: float) -> None:
-        self.states = like.new_zeros(like.shape[0], WINDOW, like.shape[1])
-        self.residuals = torch.zeros_like(self.states)
-        self.most = damping
-        self.damping = like.new_full((like.shape[0],), damping)
-        self.size = like.new_full((like.shape[0],), torch.inf)
-        self.filled = 0
+        self.states: list[Tensor] = []
+        self.residuals: list[Tensor] = []
+        self.most, self.least = damping, torch.finfo(like.dtype).tiny
+        self.damping = like.new_full((like.shape[0], 1, 1), damping)
+        self.size = torch.full_like(self.damping, torch.inf)
+        self.half, self.more = like.new_tensor(0.5), like.new_tensor(1.1)
+        self.ridge = RIDGE * torch.eye(WINDOW, dtype=like.dtype, device=like.device)
+        self.ones = like.new_ones(like.shape[0], WINDOW, 1)
 
-    def mix(self, m: Tensor, target: Tensor) -> Tensor:
-        """The next state from this one and its image F(m), both (B, n)."""
-        residual = target - m
-        size = residual.detach().square().sum(-1)
-        self.damping = torch.where(size > self.size, self.damping / 2, (self.damping * 1.1).clamp_max(self.most))
-        self.size = size
-        slot = self.filled % WINDOW
-        self.states = torch.cat([self.states[:, :slot], m[:, None], self.states[:, slot + 1 :]], 1)
-        self.residuals = torch.cat([self.residuals[:, :slot], residual[:, None], self.residuals[:, slot + 1 :]], 1)
-        self.filled += 1
-        depth = min(self.filled, WINDOW)
-        states, residuals = self.states[:, :depth], self.residuals[:, :depth]
-        gram = residuals @ residuals.mT  # (B, depth, depth)
-        scale = gram.diagonal(dim1=-2, dim2=-1).amax(-1)[:, None, None].clamp_min(torch.finfo(m.dtype).tiny)
-        gram = gram / scale + RIDGE * torch.eye(depth, dtype=m.dtype, device=m.device)
-        weights = torch.linalg.solve(gram, torch.ones_like(gram[..., :1])).squeeze(-1)
-        weights = weights / weights.sum(-1, keepdim=True)
-        mixed = (weights[..., None] * (states + self.damping[:, None, None] * residuals)).sum(1)
-        return mixed.clamp(-1, 1)
+    def mix(self, m: Tensor, residual: Tensor) -> Tensor:
+        """The next state from this one and its residual F(m) - m, all columns, (B, n, 1)."""
+        size = torch.linalg.vector_norm(residual.detach(), dim=1, keepdim=True)
+        factor = torch.where(size > self.size, self.half, self.more)
+        self.damping, self.size = (self.damping * factor).clamp_max(self.most), size
+        # Lists and not buffers written in place: these are in the graph where every step is differentiated.
+        self.states = [*self.states, m][-WINDOW:]
+        self.residuals = [*self.residuals, residual][-WINDOW:]
+        depth = len(self.states)
+        states, residuals = torch.cat(self.states, -1), torch.cat(self.residuals, -1)  # (B, n, depth)
+        gram = torch.bmm(residuals.mT, residuals)
+        scale = gram.amax((1, 2), keepdim=True).clamp_min(self.least)  # a Gram matrix is largest on its diagonal
+        gram = torch.addcdiv(self.ridge[:depth, :depth], gram, scale)
+        weights = torch.linalg.solve_ex(gram, self.ones[:, :depth])[0]
+        weights = weights / weights.sum(1, keepdim=True)
+        return torch.bmm(torch.addcmul(states, self.damping, residuals), weights).clamp(-1, 1)

@@ -8,22 +8,24 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
+from spinformer.ising.lanczos import leading_vector
 from spinformer.precision import widen
 
 
 class Couplings(ABC):
     """J: symmetric, (B, n, n), J_ii = 0.
 
-    `matvec` is J m; `squared_matvec` is (J o J) x, with the elementwise square, for the TAP correction; `dense` the
-    matrix itself. `tensors` and `of` take couplings apart and put them together again.
+    `product` is J x for a column, `matvec` the same for a row; `squared_matvec` is (J o J) x, with the elementwise
+    square, for the TAP correction; `dense` the matrix itself. `tensors` and `of` take couplings apart and put them
+    together again. Loops work with columns, (B, n, 1), the shape that matrix products take without any view.
     """
 
     batch: int
     spins: int
 
     @abstractmethod
-    def matvec(self, m: Tensor) -> Tensor:
-        """sum over j of J_ij m_j: (B, n) -> (B, n)."""
+    def product(self, x: Tensor) -> Tensor:
+        """sum over j of J_ij x_j: (B, n, 1) -> (B, n, 1)."""
 
     @abstractmethod
     def squared_matvec(self, x: Tensor) -> Tensor:
@@ -38,6 +40,10 @@ class Couplings(ABC):
         """factor J, with `factor` (B,)."""
 
     @abstractmethod
+    def between(self, factor: Tensor) -> "Couplings":
+        """factor_i J_ij factor_j, with `factor` (B, n, 1)."""
+
+    @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """What it is made of."""
 
@@ -45,6 +51,14 @@ class Couplings(ABC):
     @abstractmethod
     def of(cls, tensors: Sequence[Tensor]) -> "Couplings":
         """The inverse of `tensors`."""
+
+    def matvec(self, m: Tensor) -> Tensor:
+        """sum over j of J_ij m_j: (B, n) -> (B, n)."""
+        return self.product(m[..., None]).squeeze(-1)
+
+    def add_product(self, base: Tensor, x: Tensor, alpha: float = 1.0) -> Tensor:
+        """base + alpha J x, all (B, n, 1)."""
+        return torch.add(base, self.product(x), alpha=alpha)
 
     def norm(self, steps: int = 8) -> Tensor:
         """Largest |eigenvalue|, (B,), from below: |J x| for the unit vector x that `steps` Lanczos steps find.
@@ -54,47 +68,44 @@ class Couplings(ABC):
         """
         with torch.no_grad():
             first = self.tensors()[0]
-            start = torch.ones(self.batch, self.spins, dtype=first.dtype, device=first.device)
-            basis = _unit(self.matvec(start).abs() + 1e-3 * start)[:, None]  # (B, k, n)
-            images = self.matvec(basis[:, 0])[:, None]
-            for _ in range(min(steps, self.spins) - 1):
-                fresh = images[:, -1:]
-                length = fresh.norm(dim=-1, keepdim=True)
-                for _ in range(2):  # once more against rounding
-                    fresh = fresh - (fresh @ basis.mT) @ basis
-                spent = fresh.norm(dim=-1, keepdim=True) <= 1e-4 * length  # nothing new but rounding
-                fresh = _unit(fresh).masked_fill(spent, 0.0)
-                basis = torch.cat([basis, fresh], 1)
-                images = torch.cat([images, self.matvec(fresh[:, 0])[:, None]], 1)
-            small = images @ basis.mT  # J within the basis
-            values, vectors = torch.linalg.eigh((small + small.mT) / 2)
-            best = values.abs().argmax(-1)[:, None, None].expand(-1, small.shape[-1], 1)
-            x = _unit((vectors.gather(2, best) * basis).sum(1))
-        return self.matvec(x).norm(dim=-1)
+            start = self.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
+            x = leading_vector(self.product, start, steps)
+        return self.product(x).squeeze(-1).norm(dim=-1)
 
 
 class DenseCouplings(Couplings):
-    """J as it stands: (B, n, n). The diagonal is ignored (Eq. 16 sums over j != i)."""
+    """J as it stands: (B, n, n), less its diagonal (Eq. 16 sums over j != i).
 
-    def __init__(self, matrix: Tensor) -> None:
-        self.matrix = matrix
+    hollow: whether the diagonal is known to be 0, so that it need not be taken out.
+    """
+
+    def __init__(self, matrix: Tensor, hollow: bool = False) -> None:
+        self.matrix = matrix if hollow else _hollow(matrix)
         self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
 
-    def matvec(self, m: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
         """One matrix product, O(n^2)."""
-        return (self.matrix @ m[..., None]).squeeze(-1) - self._diagonal() * m
+        return torch.bmm(self.matrix, x)
+
+    def add_product(self, base: Tensor, x: Tensor, alpha: float = 1.0) -> Tensor:
+        """The same product, which adds as it goes."""
+        return torch.baddbmm(base, self.matrix, x, alpha=alpha)
 
     def squared_matvec(self, x: Tensor) -> Tensor:
         """One matrix product with the elementwise square, O(n^2)."""
-        return (self.matrix.square() @ x[..., None]).squeeze(-1) - self._diagonal().square() * x
+        return (self.matrix.square() @ x[..., None]).squeeze(-1)
 
     def dense(self) -> Tensor:
         """The matrix with zero diagonal."""
-        return self.matrix - torch.diag_embed(self._diagonal())
+        return self.matrix
 
     def scaled(self, factor: Tensor) -> "DenseCouplings":
         """factor J."""
-        return DenseCouplings(self.matrix * factor[:, None, None])
+        return DenseCouplings(self.matrix * factor[:, None, None], hollow=True)
+
+    def between(self, factor: Tensor) -> "DenseCouplings":
+        """Rows and columns times the factor."""
+        return DenseCouplings(self.matrix * factor * factor.mT, hollow=True)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """The matrix."""
@@ -103,10 +114,7 @@ class DenseCouplings(Couplings):
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> "DenseCouplings":
         """From the matrix."""
-        return cls(tensors[0])
-
-    def _diagonal(self) -> Tensor:
-        return self.matrix.diagonal(dim1=-2, dim2=-1)
+        return cls(tensors[0], hollow=True)
 
 
 class LowRankCouplings(Couplings):
@@ -122,9 +130,16 @@ class LowRankCouplings(Couplings):
             diagonal = (factors.square() @ weights[..., None]).squeeze(-1)
         self.diagonal = diagonal
 
-    def matvec(self, m: Tensor) -> Tensor:
+    @staticmethod
+    def smaller(factors: Tensor, weights: Tensor) -> Couplings:
+        """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
+        if factors.shape[1] > factors.shape[2]:
+            return LowRankCouplings(factors, weights)
+        return DenseCouplings(_weighted(factors, weights))
+
+    def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
-        product: Tensor = _LowRankProduct.apply(self.factors, self.weights, self.diagonal.detach(), m)
+        product: Tensor = _LowRankProduct.apply(self.factors, self.weights, self.diagonal.detach(), x)
         return product
 
     def squared_matvec(self, x: Tensor) -> Tensor:
@@ -135,11 +150,15 @@ class LowRankCouplings(Couplings):
 
     def dense(self) -> Tensor:
         """The matrix, O(n^2 R)."""
-        return (self.factors * self.weights[:, None]) @ self.factors.mT - torch.diag_embed(self.diagonal)
+        return _hollow(_weighted(self.factors, self.weights))
 
     def scaled(self, factor: Tensor) -> "LowRankCouplings":
         """factor J."""
         return LowRankCouplings(self.factors, self.weights * factor[:, None], self.diagonal * factor[:, None])
+
+    def between(self, factor: Tensor) -> "LowRankCouplings":
+        """The factors' rows times the factor."""
+        return LowRankCouplings(self.factors * factor, self.weights, self.diagonal * factor.squeeze(-1).square())
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Factors, weights and the diagonal that is left out."""
@@ -160,23 +179,24 @@ class _LowRankProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, factors: Tensor, weights: Tensor, diagonal: Tensor, m: Tensor) -> Tensor:
-        inner = (m[:, None] @ factors).squeeze(1)
+        weights, diagonal = weights[..., None], diagonal[..., None]
+        inner = torch.bmm(factors.mT, m)  # (B, R, 1)
         ctx.save_for_backward(factors, weights, diagonal, m, inner)
-        return (factors @ (weights * inner)[..., None]).squeeze(-1) - diagonal * m
+        return torch.addcmul(torch.bmm(factors, weights * inner), diagonal, m, value=-1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         factors, weights, diagonal, m, inner = ctx.saved_tensors
         (g,) = gradients
-        outer = (g[:, None] @ factors).squeeze(1)
+        outer = torch.bmm(factors.mT, g)
         to_factors = to_weights = to_m = None
         if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
-            crossed = factors * (g * m)[..., None]
-            to_weights = inner * outer - (crossed * factors).sum(1)
-            left, right = torch.stack([g, m], -1), torch.stack([inner, outer], 1)
-            to_factors = torch.baddbmm(crossed, left, right, beta=-2).mul_(weights[:, None])
+            crossed = factors * (g * m)
+            to_weights = (inner * outer).squeeze(-1) - (crossed * factors).sum(1)
+            left, right = torch.cat([g, m], -1), torch.cat([inner, outer], -1)
+            to_factors = torch.baddbmm(crossed, left, right.mT, beta=-2).mul_(weights.mT)
         if ctx.needs_input_grad[3]:
-            to_m = (factors @ (weights * outer)[..., None]).squeeze(-1) - diagonal * g
+            to_m = torch.addcmul(torch.bmm(factors, weights * outer), diagonal, g, value=-1)
         return to_factors, to_weights, None, to_m
 
 
@@ -200,5 +220,11 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Coupl
     return DenseCouplings(matrix)
 
 
-def _unit(x: Tensor) -> Tensor:
-    return x / x.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny)
+def _weighted(factors: Tensor, weights: Tensor) -> Tensor:
+    """U diag(w) U'."""
+    return torch.bmm(factors * weights[:, None], factors.mT)
+
+
+def _hollow(matrix: Tensor) -> Tensor:
+    """With zeros on the diagonal."""
+    return matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)

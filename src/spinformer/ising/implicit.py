@@ -10,6 +10,7 @@ minimum of the free energy: conjugate gradients solve it with products K u alone
 TAP, K u = J u - s o u + 2/T m o (J o J)(m o u), s_i = sum_j J_ij^2 (1 - m_j^2) / T.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -59,45 +60,59 @@ class _Implicit(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         m, temperature, mask, *tensors = ctx.saved_tensors
         couplings = KINDS[ctx.kind].of(tensors)
-        adjoint = solve_adjoint(couplings, m, temperature[:, None], mask, ctx.correction, gradients[0])
+        adjoint = solve_adjoint(couplings, m, temperature, mask, ctx.correction, gradients[0])
         return (adjoint, *[None] * (5 + len(tensors)))
 
 
 def solve_adjoint(
-    couplings: Couplings, m: Tensor, heat: Tensor, mask: Tensor | None, correction: str, gradient: Tensor
+    couplings: Couplings, m: Tensor, temperature: Tensor, mask: Tensor | None, correction: str, gradient: Tensor
 ) -> Tensor:
-    """lambda = (I - K D / T)^-1 g, (B, n), by conjugate gradients, each sample on its own."""
-    inside = torch.ones_like(m) if mask is None else mask.to(m)
-    slack = (1 - m.square()).clamp_min(0) * inside
+    """lambda = (I - K D / T)^-1 g, (B, n), by conjugate gradients, each sample on its own.
+
+    As in `Ising.mapping`, J / T is formed once, and K / T is made of it; so is D^1/2 J D^1/2 / T for the iterations.
+    """
+    couplings = couplings.scaled(1 / temperature)
+    m, gradient = m[..., None], gradient[..., None]  # columns, (B, n, 1)
+    slack = (1 - m.square()).clamp_min(0)
+    if mask is not None:
+        slack = slack * mask[..., None]
     root = slack.sqrt()
-    reaction = couplings.squared_matvec(slack) / heat if correction == "tap" else None
+    inner = couplings.between(root)
+    tap = correction == "tap"
+    reaction = couplings.squared_matvec(slack.squeeze(-1))[..., None] if tap else torch.zeros_like(m)
 
-    def curvature(u: Tensor) -> Tensor:
-        product = couplings.matvec(u)
-        if reaction is not None:
-            product = product - reaction * u + 2 / heat * m * couplings.squared_matvec(m * u)
-        return product * inside
+    def onsager(u: Tensor) -> Tensor:
+        return 2 * m * couplings.squared_matvec((m * u).squeeze(-1))[..., None] - reaction * u
 
-    y = _conjugate_gradients(lambda v: v - root * curvature(root * v) / heat, root * gradient)
-    return gradient + curvature(root * y) / heat
+    def product(v: Tensor) -> Tensor:
+        image = inner.add_product(v, v, alpha=-1)
+        return image - root * onsager(root * v) if tap else image
+
+    y = root * _conjugate_gradients(product, root * gradient)
+    curved = couplings.product(y) + onsager(y) if tap else couplings.product(y)
+    return (gradient + (curved if mask is None else curved * mask[..., None])).squeeze(-1)
 
 
-def _conjugate_gradients(product: Any, right: Tensor) -> Tensor:
-    """Solve A x = right; a sample stops at rounding level, or where A is seen not to be positive definite."""
+def _conjugate_gradients(product: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
+    """Solve A x = right, (B, n, 1); a sample stops at rounding level, or where A is seen not to be positive definite.
+
+    A sample that has stopped takes steps of length 0: its x and r stay, whatever becomes of its p.
+    """
+    nothing, least = right.new_zeros(()), torch.finfo(right.dtype).tiny
     x, r = torch.zeros_like(right), right
-    p, square = r, r.square().sum(-1, keepdim=True)
+    p, square = r, r.square().sum(1, keepdim=True)
     goal = square * (8 * torch.finfo(right.dtype).eps) ** 2
     active = square > goal
     for _ in range(COMPILED_ITERATIONS if torch.compiler.is_compiling() else MAX_ITERATIONS):
         if not torch.compiler.is_compiling() and not bool(active.any()):
             break
         image = product(p)
-        curvature = (p * image).sum(-1, keepdim=True)
+        curvature = (p * image).sum(1, keepdim=True)
         active = active & (curvature > 0)
-        step = torch.where(active, square / torch.where(active, curvature, 1.0), 0.0)
-        x, r = x + step * p, r - step * image
-        latest = r.square().sum(-1, keepdim=True)
-        p = torch.where(active, r + latest / torch.where(active, square, 1.0) * p, p)
-        square = torch.where(active, latest, square)
+        step = torch.where(active, square / curvature, nothing)
+        x, r = torch.addcmul(x, step, p), torch.addcmul(r, step, image, value=-1)
+        latest = r.square().sum(1, keepdim=True)
+        p = torch.addcmul(r, latest / square.clamp_min(least), p)
+        square = latest
         active = active & (square > goal)
     return x

@@ -93,39 +93,47 @@ def _iterate(
     solver: str,
     return_trajectory: bool,
 ) -> MeanField:
-    steps = torch.zeros(ising.batch, dtype=torch.long, device=m.device)
+    update = ising.mapping(correction)
+    m = m[..., None]  # columns, (B, n, 1), and one number a sample, (B, 1, 1), as long as the loop runs
     step = _stepper(ising, m, damping, solver)
     path = [m]
-    target = ising.update(m, correction)
-    residual = (target - m).detach().abs().amax(-1)
+    gap = update(m) - m
+    residual = _largest(gap)
+    steps = torch.zeros_like(residual, dtype=torch.long)
     for _ in range(max_steps):
         active = residual > tol
         if not torch.compiler.is_compiling() and not bool(active.any()):
             break
-        m = torch.where(active[:, None], step(m, target), m)
+        m = torch.where(active, step(m, gap), m)
         steps = steps + active
-        target = ising.update(m, correction)
-        residual = torch.where(active, (target - m).detach().abs().amax(-1), residual)
+        gap = update(m) - m
+        residual = _largest(gap)
         if return_trajectory:
             path.append(m)
-    trajectory = torch.stack(path, 1) if return_trajectory else None
-    return MeanField(m, residual, residual <= tol, steps, trajectory)
+    trajectory = torch.cat(path, -1).mT if return_trajectory else None
+    residual = residual.flatten()
+    return MeanField(m.squeeze(-1), residual, residual <= tol, steps.flatten(), trajectory)
+
+
+def _largest(gap: Tensor) -> Tensor:
+    """max_i |F(m)_i - m_i|, (B, 1, 1)."""
+    return torch.linalg.vector_norm(gap.detach(), torch.inf, dim=1, keepdim=True)
 
 
 def _stepper(ising: Ising, like: Tensor, damping: float, solver: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """A function of the state m and its image F(m) that gives the next state."""
+    """A function of the state m and of F(m) - m that gives the next state, all columns."""
     if solver == "damped":
-        return lambda m, target: torch.lerp(m, target, damping)
+        return lambda m, gap: torch.add(m, gap, alpha=damping)
     if solver == "anderson":
         return Anderson(like, damping).mix
     matrix, heat = ising.couplings.dense(), ising.temperature
 
-    def sweep(m: Tensor, target: Tensor) -> Tensor:
-        spins = list(m.unbind(-1))
+    def sweep(m: Tensor, gap: Tensor) -> Tensor:
+        spins = list(m.squeeze(-1).unbind(-1))
         for i in range(ising.spins):
             field = ising.fields[:, i] + (matrix[:, i] * torch.stack(spins, -1)).sum(-1)
             spins[i] = torch.tanh(field / heat)
         m = torch.stack(spins, -1)
-        return m if ising.mask is None else m * ising.mask
+        return (m if ising.mask is None else m * ising.mask)[..., None]
 
     return sweep

@@ -1,5 +1,7 @@
 """The Ising model: energies, effective fields, free energy of a mean-field state."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -13,7 +15,8 @@ class Ising:
 
     fields: h, the paper's J_i, (B, n); couplings: J_ij, a symmetric (B, n, n) tensor, whose diagonal is ignored, or a
     Couplings object; temperature: the paper's gamma, a number or (B,); mask: (B, n), false for padding, which has no
-    spin: it adds nothing to an energy, and its magnetisation is 0.
+    spin: it adds nothing to an energy, and its magnetisation is 0; trusted: whether the contents of temperature and
+    mask were looked at before.
     """
 
     def __init__(
@@ -22,14 +25,16 @@ class Ising:
         couplings: Tensor | Couplings,
         temperature: float | Tensor,
         mask: Tensor | None = None,
+        trusted: bool = False,
     ) -> None:
         checks.floating("fields", fields, (2,))
-        checks.positive("temperature", temperature)
+        if not trusted:
+            checks.positive("temperature", temperature)
         checks.finite("fields", fields)
         self.batch, self.spins = fields.shape
         self.couplings = as_couplings(couplings, self.batch, self.spins)
         fields = widen(fields)
-        self.mask = checks.mask("mask", mask, fields.shape, fields.device)
+        self.mask = mask if trusted else checks.mask("mask", mask, fields.shape, fields.device)
         self.fields = fields if self.mask is None else fields * self.mask
         heat = torch.as_tensor(temperature, dtype=fields.dtype, device=fields.device)
         if heat.dim() > 1 or (heat.dim() == 1 and heat.shape[0] != self.batch):
@@ -64,6 +69,26 @@ class Ising:
         if correction == "tap":
             field = field - self.reaction(m)
         return torch.tanh(field / self.temperature[:, None])
+
+    def mapping(self, correction: str = "naive") -> Callable[[Tensor], Tensor]:
+        """`update` as a function of a column (B, n, 1) that is 0 at padding: what to call again and again.
+
+        Fields and couplings are divided by the temperature once, here: the naive and the TAP equations at temperature
+        T are those at temperature 1 with h / T and J / T.
+        """
+        fields = (self.fields / self.temperature[:, None])[..., None]
+        couplings = self.couplings.scaled(1 / self.temperature)
+        mask = None if self.mask is None else self.mask[..., None]
+
+        def update(m: Tensor) -> Tensor:
+            field = couplings.add_product(fields, m)
+            if correction == "tap":
+                slack = self._masked((1 - m.square()).squeeze(-1))
+                field = field - m * couplings.squared_matvec(slack)[..., None]
+            target = torch.tanh(field)
+            return target if mask is None else target * mask
+
+        return update
 
     @full_precision
     def mean_field_free_energy(self, m: Tensor) -> Tensor:
