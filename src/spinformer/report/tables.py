@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from spinformer.report import attractor, grounding, nli
+from spinformer.report import attractor, nli
 from spinformer.report.markdown import Record, markdown
 
 
@@ -137,8 +137,6 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "crossover": ("crossover", crossover),
     "linear": ("linear", linear),
     "distance": ("linear", distance),
-    "grounding-frozen": ("grounding-frozen", grounding.methods),
-    "grounding-fit": ("grounding-frozen", grounding.fit),
     "nli-heads": ("nli-heads", nli.classifiers),
     "nli-base": ("nli-base", nli.classifiers),
     "nli-difference": ("nli-heads", nli.difference),
