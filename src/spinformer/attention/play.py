@@ -8,7 +8,7 @@ from torch import Tensor
 
 from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
 from spinformer.attention.settings import AUTO_LINEAR, Settings
-from spinformer.games import Game, NormGame, estimate_low_rank, estimate_values
+from spinformer.games import Game, NormGame, estimate_low_rank, estimate_values, make_proposal
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, mean_field
 from spinformer.ising.mean_field import MeanField
 from spinformer.precision import safe_divide
@@ -90,6 +90,8 @@ def play(
         "shared": shared,
     }
     sampled: dict[str, Any] = {"estimator": settings.estimator, "errors": False, **common}
+    if settings.proposal != "uniform":
+        sampled["proposal"] = make_proposal(settings.proposal, game, "BV", temperature)
     shapley = estimate_values(game, "SV", budget, seed=seed, **sampled)
     banzhaf = estimate_values(game, "BV", budget, seed=seed + 1, **sampled)
     interactions: Couplings
