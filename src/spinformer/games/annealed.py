@@ -26,7 +26,11 @@ class Annealed(Proposal):
     Exact: weights are proper, that is E[sum of w f(C)] = Z E_P[f(C)] for any number of sweeps and particles, so the
     self-normalised estimate is consistent in K, as with any proposal, and groups are independent: standard errors are
     the jackknife's over groups. Not exact: the effective sample size counts the spread of the weights, and not how
-    alike copies still are after the last sweeps.
+    alike copies still are after the last sweeps (the tests hold it against the mean squared error).
+
+    Made for games whose values span a few temperatures, as probabilities do; one that spans tens of them, as the norm
+    game of an encoder's outputs, leaves most of the weight to one group, and the effective sample size says so. The
+    weight of T = C - i, sigmoid(-Delta_i v(T) / gamma), stays uneven for a player on whom much turns.
     """
 
     group = GROUP
@@ -38,7 +42,7 @@ class Annealed(Proposal):
 
     @torch.no_grad()
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
-        """K = `budget` coalitions for each game, (B, K, n), and their weights; kept for when they are asked for again."""
+        """K = `budget` coalitions for each game, (B, K, n), and their weights, kept in case they are asked for again."""
         question = (budget, int(seed), paired, shared)
         if self._last is not None and self._last[0] == question:
             return self._last[1]
