@@ -8,7 +8,9 @@ from spinformer.games.proposals import Proposal
 from spinformer.rng import uniforms
 
 GROUP = 8
-HEATED, SETTLED = 4, 2
+HEATED, SETTLED = 6, 2
+# Sweep s of HEATED ends at (s / HEATED)^RISE of the last inverse temperature: smaller steps while all is hot.
+RISE = 1.5
 # Between the random numbers of one sweep and the next; seeds that are as far apart would share them.
 STRIDE = 2**40
 
@@ -19,9 +21,9 @@ class Annealed(Proposal):
     and the four terms without and with i, j for a pair. Drawn by sequential Monte Carlo (Del Moral et al. 2006), in
     groups of GROUP particles that know nothing of each other. Particles start as fair coins. In each of HEATED sweeps
     every player in turn is taken out and let in with the chance that the others leave it (Glauber), while the inverse
-    temperature rises with each player by the same step up to 1 / T; what that step adds to log P is the particle's
-    log-weight. After each sweep a group is resampled (systematic) and its particles share their mean weight. SETTLED
-    sweeps at 1 / T then move the copies apart.
+    temperature rises a step with each player, up to 1 / T; what that step adds to log P is the particle's log-weight.
+    After each sweep a group is resampled (systematic) and its particles share their mean weight. SETTLED sweeps at 1 / T
+    then move the copies apart.
 
     Exact: weights are proper, that is E[sum of w f(C)] = Z E_P[f(C)] for any number of sweeps and particles, so the
     self-normalised estimate is consistent in K, as with any proposal, and groups are independent: standard errors are
@@ -42,13 +44,14 @@ class Annealed(Proposal):
 
     @torch.no_grad()
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
-        """K = `budget` coalitions for each game, (B, K, n), and their weights, kept in case they are asked for again."""
+        """K = `budget` coalitions for each game, (B, K, n), and their weights, kept to be asked for again."""
         question = (budget, int(seed), paired, shared)
         if self._last is not None and self._last[0] == question:
             return self._last[1]
         chains = _Chains(game, self.temperature, budget, seed, paired=paired, shared=shared)
         for sweep in range(1, HEATED + SETTLED + 1):
-            chains.sweep(sweep, min((sweep - 1) / HEATED, 1.0), min(sweep / HEATED, 1.0))
+            start, end = (min(s / HEATED, 1.0) ** RISE for s in (sweep - 1, sweep))
+            chains.sweep(sweep, start, end)
             if sweep <= HEATED:
                 chains.resample()
         self.log_weight = chains.log_weight

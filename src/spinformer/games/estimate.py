@@ -86,7 +86,7 @@ def estimate_values(
 
     proposal: "uniform" is the index's own distribution of contexts, for which uniform weights are all equal;
     "tilted" a mean-field approximation of the Gibbs distribution at `temperature`, good where players interact weakly
-    or alike; "annealed" that distribution itself, for any game, at 6 n values of the game a draw. Or one of
+    or alike; "annealed" that distribution itself, for any game, at 8 n values of the game a draw. Or one of
     `make_proposal`, for this game and temperature, whose preparations then serve several estimates.
     estimator: "plain"; "paired", each coalition with its reflection; "control", paired and with the squared-norm
     control variate (norm games, uniform weighting and proposal); "auto", the last of these that applies.
