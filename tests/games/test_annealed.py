@@ -172,8 +172,8 @@ def strong():
 
 
 def test_effective_sample_size(strong):
-    """ESS / K at K = 32, mean over players. Draws from the Gibbs distribution itself would have E[w]^2 / E[w^2], 0.90 to
-    0.99 in these games: annealed ones have at least 0.95 of that on average over games and 0.8 in each.
+    """ESS / K at K = 32, mean over players. Draws from the Gibbs distribution itself would have E[w]^2 / E[w^2], 0.90
+    to 0.99 in these games: annealed ones have at least 0.95 of that on average over games and 0.8 in each.
     """
     part = {}
     for name in ("uniform", "tilted", "annealed"):

@@ -22,8 +22,8 @@ class Annealed(Proposal):
     groups of GROUP particles that know nothing of each other. Particles start as fair coins. In each of HEATED sweeps
     every player in turn is taken out and let in with the chance that the others leave it (Glauber), while the inverse
     temperature rises a step with each player, up to 1 / T; what that step adds to log P is the particle's log-weight.
-    After each sweep a group is resampled (systematic) and its particles share their mean weight. SETTLED sweeps at 1 / T
-    then move the copies apart.
+    After each sweep a group is resampled (systematic) and its particles share their mean weight. SETTLED sweeps at
+    1 / T then move the copies apart.
 
     Exact: weights are proper, that is E[sum of w f(C)] = Z E_P[f(C)] for any number of sweeps and particles, so the
     self-normalised estimate is consistent in K, as with any proposal, and groups are independent: standard errors are
