@@ -229,7 +229,7 @@ def test_single_player():
     [
         ({"budget": 1}, "budget must be an integer of at least 2; got 1"),
         ({"budget": 2.5}, "budget must be an integer"),
-        ({"proposal": "best"}, "proposal must be one of 'uniform', 'tilted'; got 'best'"),
+        ({"proposal": "best"}, "proposal must be one of 'uniform', 'tilted', 'annealed'; got 'best'"),
         ({"estimator": "best"}, "estimator must be one of"),
         (
             {"estimator": "control", "weighting": "gibbs"},

@@ -8,7 +8,15 @@ from torch import Tensor
 
 from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
 from spinformer.attention.settings import AUTO_LINEAR, Settings
-from spinformer.games import Game, NormGame, estimate_joint, estimate_low_rank, estimate_values, low_rank_of
+from spinformer.games import (
+    Game,
+    NormGame,
+    estimate_joint,
+    estimate_low_rank,
+    estimate_values,
+    low_rank_of,
+    make_proposal,
+)
 from spinformer.games.joint import NAMES
 from spinformer.games.norm import Sums
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, mean_field
@@ -97,6 +105,8 @@ def play(
         values, sums = estimate_joint(game, budget, seed=seed, shared=shared)
         ess = torch.full_like(temperature, budget)  # equal weights
     else:
+        if settings.proposal != "uniform":
+            sampled["proposal"] = make_proposal(settings.proposal, game, "BV", temperature)
         both = [estimate_values(game, name, budget, seed=seed + place, **sampled) for place, name in enumerate(NAMES)]
         values = torch.stack([estimate.values for estimate in both], 1)  # (B, 2, n)
         ess = torch.minimum(*(_mean(estimate.ess, game.mask) for estimate in both))

@@ -18,7 +18,7 @@ from spinformer.precision import full_precision
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
 # How a grounded game makes an Ising model: Gibbs weights, which its bounded values cannot make collapse.
-SETTINGS = Settings(weighting="gibbs", proposal="tilted", couplings="dense", estimator="auto")
+SETTINGS = Settings(weighting="gibbs", proposal="annealed", couplings="dense", estimator="auto")
 TEMPERATURE = 0.25
 # Fields in units of the temperature over this, so that the attention of important words does not saturate.
 SOFTENING = 4.0

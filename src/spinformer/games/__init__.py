@@ -1,6 +1,6 @@
 """Cooperative games on tensors: exact values, estimates with error bars, and their low-rank form."""
 
-from spinformer.games.estimate import MIN_ESS, Estimate, EstimatorName, ProposalName, estimate_values
+from spinformer.games.estimate import MIN_ESS, Estimate, EstimatorName, ProposalName, estimate_values, make_proposal
 from spinformer.games.exact import MAX_PLAYERS, exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.indices import Index, Weighting
@@ -27,4 +27,5 @@ __all__ = [
     "exact_values",
     "low_rank_interactions",
     "low_rank_of",
+    "make_proposal",
 ]

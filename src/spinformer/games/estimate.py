@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from spinformer import checks
 from spinformer.games import indices
+from spinformer.games.annealed import Annealed
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
 from spinformer.games.indices import Index, Weighting
@@ -19,10 +20,10 @@ from spinformer.precision import full_precision, safe_divide, safe_sqrt
 from spinformer.rng import draw_seed
 
 EstimatorName = Literal["auto", "plain", "paired", "control"]
-ProposalName = Literal["uniform", "tilted"]
+ProposalName = Literal["uniform", "tilted", "annealed"]
 
 ESTIMATORS: tuple[EstimatorName, ...] = ("auto", "plain", "paired", "control")
-PROPOSALS: tuple[ProposalName, ...] = ("uniform", "tilted")
+PROPOSALS: tuple[ProposalName, ...] = ("uniform", "tilted", "annealed")
 
 # Below this effective sample size a standard error is not to be trusted (see docs/deviations.md).
 MIN_ESS = 30.0
@@ -70,7 +71,7 @@ def estimate_values(
     *,
     weighting: Weighting = "uniform",
     temperature: float | Tensor = 1.0,
-    proposal: ProposalName = "uniform",
+    proposal: ProposalName | Proposal = "uniform",
     estimator: EstimatorName = "auto",
     generator: torch.Generator | None = None,
     seed: Tensor | None = None,
@@ -84,7 +85,9 @@ def estimate_values(
     C_k is drawn for each game, and T_k = C_k less the player or the pair in question, so it serves them all.
 
     proposal: "uniform" is the index's own distribution of contexts, for which uniform weights are all equal;
-    "tilted" the mean-field approximation of the Gibbs distribution at `temperature`.
+    "tilted" a mean-field approximation of the Gibbs distribution at `temperature`, good where players interact weakly
+    or alike; "annealed" that distribution itself, for any game, at 8 n values of the game a draw. Or one of
+    `make_proposal`, for this game and temperature, whose preparations then serve several estimates.
     estimator: "plain"; "paired", each coalition with its reflection; "control", paired and with the squared-norm
     control variate (norm games, uniform weighting and proposal); "auto", the last of these that applies.
     generator or seed: where the randomness comes from. shared: the same random numbers for every game of the batch,
@@ -93,10 +96,12 @@ def estimate_values(
     chunk: pairs are worked off in blocks of rows of at most about `chunk` elements (B K rows n); peak memory is
     about 30 max(chunk, B K n) numbers, with gradients too, since each block is recomputed in the backward pass.
 
-    Standard errors are the jackknife's over independent draws (over reflected pairs, where drawn so).
+    Standard errors are the jackknife's over independent draws (over reflected pairs, where drawn so; over groups of
+    `annealed.GROUP` draws of the annealed proposal, so they want a budget of some such groups).
     """
     indices.check(index, weighting, temperature)
-    checks.choice("proposal", proposal, PROPOSALS)
+    if not isinstance(proposal, Proposal):
+        checks.choice("proposal", proposal, PROPOSALS)
     checks.choice("estimator", estimator, ESTIMATORS)
     checks.at_least("budget", budget, 2)
     checks.at_least("chunk", chunk, 1)
@@ -108,14 +113,22 @@ def estimate_values(
         estimator = "control" if controllable else "paired"
 
     heat = torch.as_tensor(temperature, dtype=game.dtype, device=game.device).expand(game.batch)
-    source: Proposal = Tilted(game, heat) if proposal == "tilted" else SizeWeighted(index, game.counts())
+    source = proposal if isinstance(proposal, Proposal) else make_proposal(proposal, game, index, heat)
     seed = draw_seed(generator) if seed is None else seed
-    block = 1 if estimator == "plain" else 2
-    coalitions = source.draw(game, budget, seed, paired=block == 2, shared=shared)
+    paired = estimator != "plain"
+    block = max(source.group, 2 if paired else 1)
+    coalitions = source.draw(game, budget, seed, paired=paired, shared=shared)
     control = SquaredNormControl(game) if estimator == "control" and isinstance(game, NormGame) else None
     sample = _Sample(game, index, weighting, heat, source, coalitions, control, plain_draws, block, errors)
     values, stderr, ess = sample.pairs(chunk) if indices.is_pairwise(index) else sample.players()
     return Estimate(game.unbatch(values), game.unbatch(stderr), game.unbatch(ess), budget)
+
+
+def make_proposal(name: ProposalName, game: Game, index: Index, temperature: Tensor) -> Proposal:
+    """The proposal of this name; temperature: (B,)."""
+    if name == "uniform":
+        return SizeWeighted(index, game.counts())
+    return Tilted(game, temperature) if name == "tilted" else Annealed(game, temperature)
 
 
 @dataclass(frozen=True)
@@ -137,7 +150,7 @@ class _Sample:
         """Estimates for every player: values, stderr, ess, each (B, n)."""
         if self.control is None:
             delta, without = self.game.marginals(self.coalitions)
-            results = self._average(delta, self._log_weight(without, None))
+            results = self._average(delta, self._log_weight(delta, without, None))
         else:
             singles = self.control.game.singles(self.coalitions)
             delta, _ = self.control.game.marginals_of(singles)
@@ -165,20 +178,19 @@ class _Sample:
     def _rows(self, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
         if self.control is None:
             delta, without = self.game.interactions(self.coalitions, rows)
-            return self._average(delta, self._log_weight(without, rows))
+            return self._average(delta, self._log_weight(delta, without, rows))
         pairs = self.control.game.pairs(self.coalitions, rows)
         delta, _ = self.control.game.interactions_of(pairs)
         values, stderr, ess = self._average(delta - self.control.interactions(pairs), None)
         return values + self.control.exact(self.index, rows), stderr, ess
 
-    def _log_weight(self, without: Tensor, rows: slice | None) -> Tensor | None:
+    def _log_weight(self, delta: Tensor, without: Tensor, rows: slice | None) -> Tensor | None:
         """log P(T) - log Q(T) up to a constant, or None where it is the same for all."""
         if self.equal_weights:
             return None
+        around = (self.coalitions, delta, without)
         log_probability: Callable[[Proposal], Tensor] = (
-            (lambda q: q.log_without_one(self.coalitions))
-            if rows is None
-            else (lambda q: q.log_without_two(self.coalitions, rows))
+            (lambda q: q.log_without_one(*around)) if rows is None else (lambda q: q.log_without_two(*around, rows))
         )
         if self.weighting == "gibbs":
             target = without / self.temperature.view(-1, *[1] * (without.dim() - 1))

@@ -13,14 +13,12 @@ C or not. J times a vector costs O(n (d + K)), and J is never formed. Under Gibb
 value, exp(v(C) / temperature), not by that of C - ij: one weight for all pairs is what keeps the rank low.
 """
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
+from spinformer.games.estimate import ProposalName, make_proposal
 from spinformer.games.indices import Weighting
 from spinformer.games.norm import NormGame, Sums
-from spinformer.games.proposals import SizeWeighted, Tilted
 from spinformer.precision import full_precision, safe_divide, safe_sqrt
 
 
@@ -66,16 +64,16 @@ def estimate_low_rank(
     *,
     weighting: Weighting,
     temperature: Tensor,
-    proposal: Literal["uniform", "tilted"],
+    proposal: ProposalName,
     seed: Tensor,
     shared: bool,
 ) -> tuple[Tensor, Tensor]:
     """`low_rank_interactions` of `budget` coalitions, drawn as `estimate_values` draws those of BII."""
-    source = Tilted(game, temperature) if proposal == "tilted" else SizeWeighted("BII", game.counts())
+    source = make_proposal(proposal, game, "BII", temperature)
     coalitions = source.draw(game, budget, seed, paired=True, shared=shared)
     log_weight = None
     if weighting == "gibbs":
         log_weight = game.evaluate(coalitions) / temperature[:, None]
-    if isinstance(source, Tilted):
+    if proposal != "uniform":
         log_weight = (0.0 if log_weight is None else log_weight) - source.log_probability(coalitions)
     return low_rank_interactions(game, coalitions, log_weight)

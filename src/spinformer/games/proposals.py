@@ -8,6 +8,8 @@ proposal needs only to say with which probability each player enters, and log P(
               C - i and in C - ij: the contexts of SV and SII
     tilted    player i has its own bias p_i, from a mean-field approximation of the Gibbs target:
               p_i = sigmoid((E v(C + i) - E v(C - i)) / temperature)
+
+A proposal without coins, the Gibbs distribution itself, is in `spinformer.games.annealed`.
 """
 
 from abc import ABC, abstractmethod
@@ -29,21 +31,9 @@ DEFENCE = 0.01
 class Proposal(ABC):
     """Draws coalitions and knows, up to a constant, the log-probability of each with one or two players out."""
 
-    reflects_bias = False  # whether the reflection of a draw has the bias 1 - t
-    spreads_bias = False  # whether the biases of the draws are spread evenly over (0, 1)
+    group = 1  # draws that are independent of all others only together
 
     @abstractmethod
-    def chances(self, bias: Tensor) -> Tensor:
-        """Entry probabilities, broadcastable to (B, K, n); `bias` (B, K, 1) is uniform in (0, 1)."""
-
-    @abstractmethod
-    def log_without_one(self, coalitions: Tensor) -> Tensor:
-        """log P(C - i): broadcastable to (B, K, n)."""
-
-    @abstractmethod
-    def log_without_two(self, coalitions: Tensor, rows: slice) -> Tensor:
-        """log P(C - ij): broadcastable to (B, K, rows, n)."""
-
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
         """K = `budget` coalitions for each game: (B, K, n).
 
@@ -51,6 +41,32 @@ class Proposal(ABC):
         complement. shared: all games of the batch use the same random numbers, so that a game's coalitions do
         not depend on its place in the batch. The players' order is the game's own where it has one.
         """
+
+    @abstractmethod
+    def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
+        """log P(C - i): broadcastable to (B, K, n); delta, without: the game's `marginals` around these coalitions."""
+
+    @abstractmethod
+    def log_without_two(self, coalitions: Tensor, delta: Tensor, without: Tensor, rows: slice) -> Tensor:
+        """log P(C - ij): broadcastable to (B, K, rows, n); delta, without: the game's `interactions`."""
+
+    @abstractmethod
+    def log_probability(self, coalitions: Tensor) -> Tensor:
+        """log P(C) itself: broadcastable to (B, K)."""
+
+
+class Coins(Proposal):
+    """P(C) = product over i of the chances of what each player's coin shows, or a mixture of such."""
+
+    reflects_bias = False  # whether the reflection of a draw has the bias 1 - t
+    spreads_bias = False  # whether the biases of the draws are spread evenly over (0, 1)
+
+    @abstractmethod
+    def chances(self, bias: Tensor) -> Tensor:
+        """Entry probabilities, broadcastable to (B, K, n); `bias` (B, K, 1) is uniform in (0, 1)."""
+
+    def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
+        """One coin for each player and draw."""
         draws = (budget + 1) // 2 if paired else budget
         rows = 1 if shared else game.batch
         numbers = uniforms(seed, rows, draws, game.players + 1, game.device)
@@ -69,7 +85,7 @@ class Proposal(ABC):
         return coalitions if game.mask is None else coalitions & game.mask[:, None]
 
 
-class SizeWeighted(Proposal):
+class SizeWeighted(Coins):
     """Fair coins (`subsets`) or one common, uniform bias (`sizes`): P(C) depends on |C| alone."""
 
     reflects_bias = True
@@ -81,20 +97,24 @@ class SizeWeighted(Proposal):
         """1/2, or the draw's own bias."""
         return bias if self.index in ("SV", "SII") else torch.full_like(bias, 0.5)
 
-    def log_without_one(self, coalitions: Tensor) -> Tensor:
+    def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
         """By the size of C - i among n - 1 players."""
         inside = coalitions.long()
         size = inside.sum(-1, keepdim=True) - inside
         return log_size_weight(self.index, (self.counts - 1)[:, None, None], size)
 
-    def log_without_two(self, coalitions: Tensor, rows: slice) -> Tensor:
+    def log_without_two(self, coalitions: Tensor, delta: Tensor, without: Tensor, rows: slice) -> Tensor:
         """By the size of C - ij among n - 2 players."""
         inside = coalitions.long()
         size = inside.sum(-1)[..., None, None] - inside[:, :, rows, None] - inside[:, :, None]
         return log_size_weight(self.index, (self.counts - 2).clamp_min(0)[:, None, None, None], size)
 
+    def log_probability(self, coalitions: Tensor) -> Tensor:
+        """By the size of C among n players."""
+        return log_size_weight(self.index, self.counts[:, None], coalitions.sum(-1))
 
-class Tilted(Proposal):
+
+class Tilted(Coins):
     """A mixture of mean-field approximations of one game's Gibbs distribution, and a little of fair coins.
 
     The target around player i is the Gibbs distribution of the game without i. Where one player carries much, the
@@ -135,12 +155,12 @@ class Tilted(Proposal):
         chosen = (bias > edges).sum(-1)  # (B, K)
         return self.chance.gather(1, chosen[..., None].expand(-1, -1, self.chance.shape[-1]))
 
-    def log_without_one(self, coalitions: Tensor) -> Tensor:
+    def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
         """The coins of all but i."""
         each = self._log_coins(coalitions)
         return self._mix(each.sum(-1, keepdim=True) - each)
 
-    def log_without_two(self, coalitions: Tensor, rows: slice) -> Tensor:
+    def log_without_two(self, coalitions: Tensor, delta: Tensor, without: Tensor, rows: slice) -> Tensor:
         """The coins of all but i and j, one solution at a time to save memory."""
         total: Tensor | None = None
         for part, log_weight in enumerate(self.weight.log().unbind(-1)):

@@ -167,21 +167,25 @@ class GroundedGames:
     def log_probabilities(self, coalitions: Tensor) -> Tensor:
         """log p(C), (B, K, classes), of coalitions of words (B, K, W)."""
         inside = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.features)
-        return self._answer(inside @ self.features)
+        return self._answer(inside @ self.features, self._whole())
 
     def game(self, target: Tensor | None = None) -> SumGame:
         """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names."""
         classes = self.full.argmax(-1) if target is None else target.to(self.full.device)
+        whole = self._whole()
 
         def readout(sums: Tensor) -> Tensor:
-            found = self._answer(sums).exp()
+            found = self._answer(sums, whole).exp()
             return found.gather(2, classes[:, None, None].expand(-1, found.shape[1], 1)).squeeze(-1)
 
         return SumGame(self.features, readout, self.mask)
 
-    def _answer(self, sums: Tensor) -> Tensor:
-        whole = self.read(self.features.sum(1))[:, None]
-        return (self.full[:, None] + self.read(sums) - whole).log_softmax(-1)
+    def _whole(self) -> Tensor:
+        """log p(N) - g(N), (B, 1, classes)."""
+        return (self.full - self.read(self.features.sum(1)))[:, None]
+
+    def _answer(self, sums: Tensor, whole: Tensor) -> Tensor:
+        return (self.read(sums) + whole).log_softmax(-1)
 
 
 @torch.no_grad()
