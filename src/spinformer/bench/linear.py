@@ -25,7 +25,7 @@ PASSES = ("forward", "forward and backward")
 
 def run(seed: int = 0) -> dict[str, Any]:
     """Growth from SHORT to LONG for each pass, and differences from the dense form at COMPARED tokens."""
-    growth = {}
+    growth: dict[str, dict[str, Any]] = {}
     for name in progress(PASSES, "linear growth"):
         sizes = [_median(n, name, seed) for n in (SHORT, LONG)]
         growth[name] = {
