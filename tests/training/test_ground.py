@@ -10,7 +10,7 @@ from spinformer.data.texts import Texts
 from spinformer.explain import ConfidenceGame, MaskedClassifier, split
 from spinformer.games import exact_values
 from spinformer.models.grounding import GameHead, GroundingConfig, default_layers, digest
-from spinformer.training.ground import Grounding, draw_coalitions, ground, play
+from spinformer.training.ground import Grounding, draw_coalitions, ground
 from tests.tiny import NLI, bert, rows, tokenizer
 
 SMALL = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 8}
@@ -39,13 +39,13 @@ def head(classifier):
 class TestHead:
     def test_the_grand_coalition_is_the_classifier_itself(self, classifier, head):
         words = split(tokenizer(), texts(5), 64)
-        games = play(head, classifier, words)
+        games = head.games(classifier, words)
         real = classifier(**words.inputs).logits.softmax(-1)
         torch.testing.assert_close(games.log_probabilities(words.mask[:, None]).exp().squeeze(1), real)
 
     def test_shapley_values_sum_to_what_the_words_add(self, classifier, head):
         words = split(tokenizer(), texts(4).select([0]), 64)
-        game = play(head, classifier, words).game()
+        game = head.games(classifier, words).game()
         values = exact_values(game, "SV")
         ends = game(torch.stack([torch.zeros(game.players), torch.ones(game.players)]).bool())
         torch.testing.assert_close(values.sum(-1), ends[:, 1] - ends[:, 0])
@@ -53,10 +53,10 @@ class TestHead:
     def test_neither_padding_nor_batch_matters(self, classifier, head):
         data = texts(6)
         words = split(tokenizer(), data, 64)
-        together = play(head, classifier, words)
+        together = head.games(classifier, words)
         for row in range(6):
             alone = split(tokenizer(), data.select([row]), 64)
-            games = play(head, classifier, alone)
+            games = head.games(classifier, alone)
             count = int(alone.counts)
             torch.testing.assert_close(together.features[row, :count], games.features[0], atol=1e-5, rtol=1e-4)
 
@@ -136,7 +136,7 @@ class TestTraining:
         drawn = draw_coalitions(words.mask, 8, "sizes", seed=9)
         real = ConfidenceGame(MaskedClassifier(classifier, tokenizer()), words)(drawn)
         with torch.no_grad():
-            predicted = play(head, classifier, words).game()(drawn)
+            predicted = head.games(classifier, words).game()(drawn)
         fit = 1 - (predicted - real).square().mean() / real.var()
         assert float(fit) > 0.5
 

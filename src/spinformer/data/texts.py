@@ -44,6 +44,13 @@ class Texts:
         """Whether these are pairs."""
         return self.second is not None
 
+    @property
+    def lengths(self) -> list[int]:
+        """Characters of each row, of both texts of a pair."""
+        if self.second is None:
+            return [len(text) for text in self.first]
+        return [len(one) + len(other) for one, other in zip(self.first, self.second, strict=True)]
+
     def select(self, rows: Sequence[int]) -> "Texts":
         """These rows, in this order."""
         second = None if self.second is None else [self.second[row] for row in rows]

@@ -173,7 +173,9 @@ def compare(
         raise ValueError(f"{texts.source} has no rows to explain")
     values = {one.name: {name: torch.full((len(texts),), torch.nan).double() for name in measures} for one in methods}
     costs = {one.name: Cost(classifier) for one in methods}
-    order = sorted(range(len(texts)), key=lambda row: -_length(texts, row))  # longest first: memory runs out at once
+    order = sorted(
+        range(len(texts)), key=texts.lengths.__getitem__, reverse=True
+    )  # longest first: memory runs out at once
     chunks = [order[start : start + chunk] for start in range(0, len(order), chunk)]
     for rows in bar(chunks, texts.source) if progress else chunks:
         decisions = decide(classifier, split(classifier.tokenizer, texts.select(rows), max_length), rows)
@@ -203,7 +205,3 @@ def _check(methods: Sequence[str], metrics: Sequence[str], seeds: Sequence[int])
             )
     if seeds and len(set(seeds)) < max(2, len(seeds)):
         raise ValueError(f"seeds must be none, or at least 2 that differ; got {tuple(seeds)}")
-
-
-def _length(texts: Texts, row: int) -> int:
-    return len(texts.first[row]) + (0 if texts.second is None else len(texts.second[row]))

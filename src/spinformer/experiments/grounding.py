@@ -181,15 +181,9 @@ def _differences(table: Table) -> dict[str, Any]:
 
 
 def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[Any, float]:
-    layers = tuple(_layer(trial.model, layer) for layer in options.layers)
     started = time.perf_counter()
-    options = replace(options, layers=layers, max_length=trial.max_length)
+    options = replace(options, max_length=trial.max_length)
     return ground(trial.model, trial.tokenizer, trial.train, folder, options), time.perf_counter() - started
-
-
-def _layer(model: Any, layer: int) -> int:
-    count = int(getattr(model.config, "encoder", model.config).num_hidden_layers)
-    return layer if layer >= 0 else count + 1 + layer
 
 
 def _chunks(count: int, size: int = 32) -> list[list[int]]:

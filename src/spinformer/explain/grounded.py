@@ -61,9 +61,7 @@ class Grounded:
         if self.head is None:
             output = self.model(**words.inputs, output_game=True)
             return GroundedGames.of(self.model.classifier, output.features, output.logits, words)
-        output = self.model(**words.inputs, output_hidden_states=True)
-        games: GroundedGames = self.head(output.hidden_states, output.logits, words)
-        return games
+        return self.head.games(self.model, words)
 
     @torch.no_grad()
     def values(self, games: GroundedGames, index: Literal["SV", "BV", "BII", "SII"], seed: int = 0) -> Estimate:

@@ -40,10 +40,15 @@ def reading(path: Any) -> Iterator[None]:
 def check_weights(path: Any, info: dict[str, Any], kinds: Sequence[str]) -> None:
     """Nothing of these kinds in the loading report of transformers."""
     for kind in kinds:
-        names = sorted(name if isinstance(name, str) else str(name[0]) for name in info.get(kind) or ())
-        if names:
-            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        shown = named_weights(info, kind)
+        if shown:
             raise ValueError(f"{path}: the weights are not those of its config.json; {kind.replace('_', ' ')}: {shown}")
+
+
+def named_weights(info: dict[str, Any], kind: str) -> str:
+    """The first weights of this kind in the loading report of transformers, and how many more; empty for none."""
+    names = sorted(name if isinstance(name, str) else str(name[0]) for name in info.get(kind) or ())
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @contextmanager

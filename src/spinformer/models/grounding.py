@@ -15,6 +15,7 @@ from torch.nn import functional
 from spinformer import checks
 from spinformer.data.words import Words
 from spinformer.games.sums import SumGame
+from spinformer.models.hidden import hidden_states
 from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
 
@@ -113,6 +114,13 @@ class GameHead(nn.Module):
         self.config = config
         self.map, self.readout = TokenMap(config), Readout(config)
 
+    def games(self, model: nn.Module, words: Words) -> "GroundedGames":
+        """The games of a batch of texts, from one pass of the frozen classifier."""
+        with torch.no_grad():
+            logits, states = hidden_states(model, words.inputs)
+        found: GroundedGames = self(states, logits, words)
+        return found
+
     def forward(self, hidden_states: Sequence[Tensor], logits: Tensor, words: Words) -> "GroundedGames":
         """The games of a batch, from the classifier's hidden states and logits for whole texts."""
         return GroundedGames.of(self.readout, self.map(hidden_states), logits, words)
@@ -158,10 +166,8 @@ class GroundedGames:
     @classmethod
     def of(cls, read: Callable[[Tensor], Tensor], tokens: Tensor, logits: Tensor, words: Words) -> "GroundedGames":
         """From the features of tokens, (B, n, dim + H), and the classifier's logits for whole texts."""
-        owner = words.owner.to(tokens.device)
-        member = owner[:, None] == torch.arange(int(words.counts.max()), device=owner.device)[:, None]  # (B, W, n)
-        mask = words.mask.to(tokens.device)
-        return cls(read, member.to(tokens.dtype) @ tokens, logits.float().log_softmax(-1), mask)
+        words = words.to(tokens.device)
+        return cls(read, words.sums(tokens), logits.float().log_softmax(-1), words.mask)
 
     @full_precision
     def log_probabilities(self, coalitions: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from spinformer.extras import require
-from spinformer.models.checkpoints import quiet
+from spinformer.models.checkpoints import named_weights, quiet
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
@@ -74,10 +74,9 @@ def _hub_name(source: str) -> bool:
 
 def _complete(source: str, model: Any, tokenizer: Any, report: dict[str, Any]) -> None:
     for kind, what in (("missing_keys", "has no weights for"), ("mismatched_keys", "has weights of another shape for")):
-        names = sorted(key if isinstance(key, str) else str(key[0]) for key in report.get(kind) or ())
-        if names:
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            raise ValueError(f"{source} is no trained classifier: it {what} {', '.join(names[:3])}{more}")
+        shown = named_weights(report, kind)
+        if shown:
+            raise ValueError(f"{source} is no trained classifier: it {what} {shown}")
     if len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise ValueError(f"{source} has no tokenizer beside the model: its vocabulary is empty")
     table = model.get_input_embeddings()

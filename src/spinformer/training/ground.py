@@ -12,8 +12,9 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
-from spinformer.data.words import Words, split
-from spinformer.models.grounding import FOLDER, GameHead, GroundedGames, GroundingConfig, default_layers, digest
+from spinformer.data.words import split
+from spinformer.models.grounding import FOLDER, GameHead, GroundingConfig, default_layers, digest
+from spinformer.models.hidden import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.progress import progress
 
@@ -69,10 +70,7 @@ def ground(
     torch.manual_seed(options.seed)
     head = GameHead(_config(model, options)).to(device)
     optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
-    lengths = torch.tensor(
-        [len(a) + len(b) for a, b in zip(texts.first, texts.second or [""] * len(texts), strict=True)]
-    )
-    batches = list(_batches(lengths, options))
+    batches = list(_batches(torch.tensor(texts.lengths), options))
     scheduler = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, options.learning_rate, total_steps=len(batches), pct_start=options.warmup
     )
@@ -80,7 +78,7 @@ def ground(
     head.train()
     for step in progress(range(done, len(batches)), "grounding"):
         words = split(tokenizer, texts.select(batches[step]), options.max_length).to(device)
-        games = play(head, model, words)
+        games = head.games(model, words)
         coalitions = draw_coalitions(words.mask, options.subsets, options.draw, seed=1_000_003 * options.seed + step)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             real = classifier.probabilities(words, coalitions)
@@ -98,14 +96,6 @@ def ground(
     head.save(output)
     (output / FOLDER / STATE).unlink(missing_ok=True)
     return head
-
-
-def play(head: GameHead, model: Any, words: Words) -> GroundedGames:
-    """The predicted games of a batch of texts, from one pass of the frozen classifier."""
-    with torch.no_grad():
-        output = model(**words.inputs, output_hidden_states=True)
-    games: GroundedGames = head(output.hidden_states, output.logits, words)
-    return games
 
 
 def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tensor:
@@ -140,12 +130,8 @@ def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
 
 
 def _config(model: Any, options: Grounding) -> GroundingConfig:
-    encoder = getattr(model.config, "encoder", model.config)
-    count = getattr(encoder, "num_hidden_layers", None)
-    if count is None and not options.layers:
-        raise ValueError(f"cannot tell how many layers a {type(model).__name__} has; name the layers to read")
-    layers = options.layers or default_layers(int(count or 0))
-    width = int(model.config.hidden_size)
+    layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
+    width = hidden_width(model)
     sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "masking")}
     return GroundingConfig(layers, width, int(model.config.num_labels), model=digest(model), **sizes)
 

@@ -15,7 +15,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import Words
 from spinformer.explain.attribution.additive_training import fit
 from spinformer.explain.attribution.base import in_batches
-from spinformer.explain.attribution.hidden import hidden_states, hidden_width, resolve_layers
+from spinformer.models.hidden import hidden_states, hidden_width, resolve_layers
 from spinformer.models.masked import MaskedClassifier
 
 Classes = Literal["all", "decided"]

@@ -19,9 +19,14 @@ def hidden_width(model: Any) -> int:
     return int(_option(model, "hidden_size"))
 
 
+def layer_count(model: Any) -> int:
+    """L, the number of layers above the embeddings."""
+    return int(_option(model, "num_hidden_layers"))
+
+
 def resolve_layers(model: Any, layers: Sequence[int] | None) -> tuple[int, ...]:
     """Layers counted from 0, the embeddings, to L; None is the middle one and the last."""
-    last = int(_option(model, "num_hidden_layers"))
+    last = layer_count(model)
     if layers is None:
         return (last // 2, last) if last else (0,)
     if not layers or not all(-last - 1 <= layer <= last for layer in layers):
