@@ -91,3 +91,25 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     assert 0 < run["diagnostics"]["ess_least"] <= run["diagnostics"]["ess_mean"] <= 1 + 1e-6
     assert run["fit"]["texts"] == 6
     assert set(run["differences"]["random"]) == {"comprehensiveness", "sufficiency"}
+
+
+@pytest.mark.slow
+def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path):
+    common = ["--data", str(corpora), "--encoder", f"minilm={encoder}", "--encoder", f"mpnet={encoder}"]
+    common += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    quick = {"epochs": 1, "batch_size": 16, "ema": 0.9, "max_length": 32}
+    assert main(["reproduce", "nli", "--stage", "teacher", *common, "--change", json.dumps(quick)]) == 0
+    command = ["reproduce", "nli", "--stage", "taught", *common, "--only", "mean", "grounded", "--seeds", "2"]
+    assert main([*command, "--change", json.dumps(quick), "--first"]) == 0
+    assert len(list((tmp_path / "runs" / "teacher" / "teacher-0").glob("lesson-*"))) == 1  # one for all rows
+    assert main([*command, "--change", json.dumps(quick)]) == 0
+    found = results.read("nli-taught", tmp_path)["outcome"]
+    assert sorted((run["job"], run["seed"]) for run in found["runs"]) == [
+        ("grounded", 0), ("grounded", 1), ("mean", 0), ("mean", 1),
+    ]  # fmt: skip
+    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 5 * 120)] * 4
+    tried = found["tried"]
+    assert len(tried) == 4
+    for row in ("mean", "grounded"):
+        own = [entry for entry in tried if entry["row"] == row]
+        assert [entry["dev"] for entry in own if entry["chosen"]] == [max(entry["dev"] for entry in own)]

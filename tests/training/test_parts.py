@@ -11,11 +11,10 @@ from torch.nn import functional
 
 pytest.importorskip("transformers")
 
-from safetensors.torch import load_file
 
 from spinformer.data.features import GROUP, Collate, Features, LengthSampler
 from spinformer.data.texts import Texts
-from spinformer.data.views import views
+from spinformer.data.views import Changes, nearest_words, views
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.training import teacher as teaching
 from spinformer.training.average import Average
@@ -208,13 +207,14 @@ def test_a_tokenizer_without_padding():
 
 def test_views():
     data = replace(texts(50), dropped=3, digests=(("file", "0"),))
-    found = views(data, 3, 0.3, seed=1)
+    thin = Changes(drop=0.3, replace=0.0, exchange=0.0)
+    found = views(data, 3, thin, 1)
     assert len(found) == 150
     assert list(found.first[:50]) == list(data.first)
     assert list(found.labels) == list(data.labels) * 3
     assert (found.dropped, found.digests) == (3, (("file", "0"),))
-    assert list(views(data, 3, 0.3, seed=1).first) == list(found.first)
-    assert list(views(data, 3, 0.3, seed=2).first) != list(found.first)
+    assert list(views(data, 3, thin, 1).first) == list(found.first)
+    assert list(views(data, 3, thin, 2).first) != list(found.first)
     kept = total = 0
     for place, text in enumerate([*found.first[50:], *found.second[50:]]):
         whole = [*data.first * 2, *data.second * 2][place].split()
@@ -223,15 +223,40 @@ def test_views():
         assert all(word in words for word in text.split())  # in their order
         kept, total = kept + len(text.split()), total + len(whole)
     assert 0.6 < kept / total < 0.85
-    single = views(Texts(["a man", "dog"], labels=[0, 1], names=("x", "y")), 2, 0.5, seed=0)
+    single = views(Texts(["a man", "dog"], labels=[0, 1], names=("x", "y")), 2, Changes(), 0)
     assert single.second is None
-    assert len(views(data, 1, 0.3, seed=0)) == 50
+    assert len(views(data, 1, thin, 0)) == 50
 
 
-@pytest.mark.parametrize(("count", "rate"), [(0, 0.5), (2, 0.0), (2, 1.0)])
-def test_views_that_are_none(count, rate):
-    with pytest.raises(ValueError, match=r"count must be an integer of at least 1|rate must be in \(0, 1\)"):
-        views(texts(2), count, rate, seed=0)
+def test_words_give_way_to_their_neighbours():
+    data = Texts(["A Man, sleeps."] * 200, ["the dog"] * 200)
+    found = views(data, 2, Changes(0.0, 0.5, 0.25), 0, {"man": ("boy", "guy"), "sleeps": ("rests",)})
+    sides = [set(pair) for pair in zip(found.first[200:], found.second[200:], strict=True)]
+    assert all("the dog" in pair for pair in sides)
+    exchanged = sum(first == "the dog" for first in found.first[200:])
+    assert abs(exchanged - 50) < 4 * (200 * 0.25 * 0.75) ** 0.5  # four standard errors
+    changed = [next(text for text in pair if text != "the dog").split() for pair in sides]
+    assert {words[0] for words in changed} == {"A"}  # no neighbours
+    assert {words[1] for words in changed} == {"Man,", "boy,", "guy,"}
+    assert {words[2] for words in changed} == {"sleeps.", "rests."}
+    kept = sum(words[1] == "Man," for words in changed)
+    assert abs(kept - 100) < 4 * 50**0.5
+
+
+def test_nearest_words_by_hand():
+    angles = torch.tensor([0.0, 0.1, 1.0, 1.05, 3.0])
+    vectors = torch.stack([angles.cos(), angles.sin()], 1) * torch.tensor([1, 5, 2, 1, 1])[:, None]
+    found = nearest_words(["a", "b", "c", "d", "e"], vectors, 2)
+    assert found == {"a": ("b", "c"), "b": ("a", "c"), "c": ("d", "b"), "d": ("c", "b"), "e": ("d", "c")}
+    assert nearest_words(["a", "b"], vectors[:2], 2) == {}
+
+
+def test_chances_that_are_none():
+    with pytest.raises(ValueError, match="count must be an integer of at least 1"):
+        views(texts(2), 0, Changes(), 0)
+    for chance in (-0.1, 1.0):
+        with pytest.raises(ValueError, match=r"drop must be in \[0, 1\)"):
+            Changes(drop=chance)
 
 
 @pytest.fixture
@@ -245,50 +270,63 @@ def folder(encoder, tmp_path):
     return tmp_path / "teacher"
 
 
-def test_targets_by_hand(folder):
+@pytest.fixture
+def student(encoder):
+    return NeuroGameForSequenceClassification.from_encoder(str(encoder), labels=NLI, head="cls")
+
+
+def test_targets_by_hand(folder, student):
     data = texts(12)
-    seen, targets = teach(data, str(folder), weight=0.7, copies=2, max_length=64)
+    found = teach(data, str(folder), student, tokenizer(), weight=0.7, copies=2, max_length=64)
     model = NeuroGameForSequenceClassification.from_pretrained(folder).eval()
-    assert len(seen) == len(targets) == 24
+    assert len(found) == len(found.targets) == 24
     for row in range(24):
-        inputs = tokenizer()(seen.first[row], seen.second[row], return_tensors="pt")
+        ids = found[row]["input_ids"].long()
         with torch.no_grad():
-            wanted = model(**inputs).logits[0].softmax(-1)
+            logits = model(input_ids=ids[None], token_type_ids=found[row]["token_type_ids"].long()[None]).logits
+        wanted = logits[0].softmax(-1)
         if row < 12:
             wanted = 0.7 * wanted + 0.3 * functional.one_hot(torch.tensor(data.labels[row]), 3)
-        torch.testing.assert_close(targets[row], wanted, rtol=0, atol=1e-3)
-    torch.testing.assert_close(targets.sum(1), torch.ones(24), rtol=0, atol=1e-3)
+            assert ids.tolist() == tokenizer()(data.first[row], data.second[row])["input_ids"]
+        torch.testing.assert_close(found.targets[row], wanted, rtol=0, atol=1e-3)
+    torch.testing.assert_close(found.targets.sum(1), torch.ones(24), rtol=0, atol=1e-3)
 
 
-def test_what_a_teacher_said_is_kept(folder, monkeypatch):
+def test_a_lesson_is_kept(folder, student, monkeypatch):
     data = texts(12)
-    _, first = teach(data, str(folder), weight=0.7, copies=2, max_length=64)
-    (file,) = folder.glob("answers-*")
-    assert load_file(file)["probabilities"].shape == (24, 3)
-    asked = []
+    usual = {"weight": 0.7, "copies": 2, "max_length": 64}
+    first = teach(data, str(folder), student, tokenizer(), **usual)
+    assert len(list(folder.glob("lesson-*.safetensors"))) == 1
 
-    def once(*args, **kwargs):
-        asked.append(kwargs)
+    def again(*args, **kwargs):
         raise RuntimeError("asked again")
 
-    monkeypatch.setattr(teaching, "predict", once)
-    _, second = teach(data, str(folder), weight=0.7, copies=2, max_length=64)
-    assert torch.equal(first, second)  # to the bit: a resumed run learns the same
-    assert not asked
-    for other in ({"copies": 3}, {"max_length": 32}):
+    monkeypatch.setattr(teaching, "predict", again)
+    second = teach(data, str(folder), student, tokenizer(), **usual)
+    assert torch.equal(first.targets, second.targets)  # to the bit: a resumed run learns the same
+    assert torch.equal(first.labels, second.labels)
+    assert first.truncated == second.truncated
+    for row in range(24):
+        assert all(torch.equal(value, second[row][name]) for name, value in first[row].items())
+    for other in ({"copies": 3}, {"max_length": 32}, {"weight": 0.5}):
         with pytest.raises(RuntimeError, match="asked again"):
-            teach(data, str(folder), **{"weight": 0.7, "copies": 2, "max_length": 64, **other})
+            teach(data, str(folder), student, tokenizer(), **{**usual, **other})
+    with torch.no_grad():
+        student.get_input_embeddings().weight[5] += 1  # other neighbours
+    with pytest.raises(RuntimeError, match="asked again"):
+        teach(data, str(folder), student, tokenizer(), **usual)
 
 
-def test_classes_that_differ_are_refused(folder):
-    teach(texts(12), str(folder), weight=0.7, copies=1, max_length=64)
+def test_classes_that_differ_are_refused(folder, student):
+    usual = {"weight": 0.7, "copies": 1, "max_length": 64}
+    teach(texts(12), str(folder), student, tokenizer(), **usual)
     turned = texts(12, names=NLI[::-1])  # the same texts, so that what was said of them is kept
     with pytest.raises(ValueError, match=r"the teacher's classes are \('entailment', .* the training data's are"):
-        teach(turned, str(folder), weight=0.7, copies=1, max_length=64)
+        teach(turned, str(folder), student, tokenizer(), **usual)
     with pytest.raises(ValueError, match="a teacher adds to labels, and there are none"):
-        teach(replace(texts(2), labels=None), str(folder), weight=0.7, copies=1, max_length=64)
+        teach(replace(texts(2), labels=None), str(folder), student, tokenizer(), **usual)
     with pytest.raises(FileNotFoundError, match="expected a folder with a saved model at"):
-        teach(texts(2), str(folder / "none"), weight=0.7, copies=1, max_length=64)
+        teach(texts(2), str(folder / "none"), student, tokenizer(), **usual)
 
 
 # Parts of the loss and of the log.

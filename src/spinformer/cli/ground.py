@@ -13,6 +13,7 @@ from typing import get_args
 
 import torch
 
+from spinformer.models.grounding import Form, Scope
 from spinformer.models.masked import Masking
 from spinformer.training import ground as training
 
@@ -27,7 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, help="use only so many texts")
     parser.add_argument("--resume", action="store_true", help="go on from where a stopped run was")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    kinds = {"draw": get_args(training.Draw), "masking": get_args(Masking)}
+    kinds = {
+        "draw": get_args(training.Draw),
+        "masking": get_args(Masking),
+        "form": get_args(Form),
+        "scope": get_args(Scope),
+    }
     for option in fields(training.Grounding):
         value, flag = getattr(defaults, option.name), "--" + option.name.replace("_", "-")
         if option.name == "layers":

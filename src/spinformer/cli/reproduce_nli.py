@@ -7,14 +7,16 @@ Stopped, a stage goes on where it was when started again: runs that are on file 
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from spinformer import results
-from spinformer.experiments.nli import Place, perform
-from spinformer.experiments.nli_stages import SEEDS, stage, summary
+from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
+from spinformer.experiments.nli_stages import SEEDS, choose, stage, summary, taught, taught_summary
 
-STAGES = ("tune", "base", "heads")
+STAGES = ("tune", "base", "heads", "teacher", "taught", "single")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help="options that every run takes besides its recipe's",
     )
+    parser.add_argument("--teacher", type=Path, help="folder of stage teacher's model (default RUNS/teacher/teacher-0)")
+    parser.add_argument("--first", action="store_true", help="of stage taught, the runs with seed 0 alone")
     parser.add_argument("--name", help="of the result (default nli-STAGE)")
     parser.add_argument("--only", nargs="+", help="names of the rows to run (default all)")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)")
@@ -46,22 +50,22 @@ def run(args: argparse.Namespace) -> int:
         if not mark:
             raise ValueError(f"--encoder must be NAME=FOLDER; got {entry!r}")
         encoders[name] = folder
-    jobs, sets = stage(args.stage, args.seeds)
-    if args.only:
-        jobs = [job for job in jobs if job.name in args.only]
-        if not jobs:
-            raise ValueError(f"no row of stage {args.stage} is named {', '.join(args.only)}")
-    jobs = [replace(job, changes={**job.changes, **args.change}) for job in jobs]
-    missing = [name for name in (*sets, "snli_train", "mnli_train") if not (args.data / f"{name}.jsonl.gz").is_file()]
+    place = Place(args.data, encoders, args.vectors, args.runs)
+    missing = [name for name in (DEV, *TESTS, *TRAIN) if not (args.data / f"{name}.jsonl.gz").is_file()]
     if missing:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
-    place = Place(args.data, encoders, args.vectors, args.runs)
-    records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)
+    if args.stage == "taught":
+        jobs, records, found = _taught(args, place)
+    else:
+        planned, sets = stage(args.stage, args.seeds)
+        jobs = _chosen(planned, args)
+        records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)
+        found = summary(records) if records else {}
     if not records:
         raise ValueError("no run came to its end")
     path = results.write(
         args.name or f"nli-{args.stage}",
-        summary(records),
+        found,
         command=f"spinformer reproduce nli --stage {args.stage} --seeds {args.seeds}",
         config={
             "stage": args.stage,
@@ -74,3 +78,27 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"{len(records)} of {len(jobs)} runs; {path}")
     return 0 if len(records) == len(jobs) else 1
+
+
+def _chosen(jobs: Sequence[Job], args: argparse.Namespace) -> list[Job]:
+    """Those whose rows are asked for, with the changes that are asked for."""
+    if args.only:
+        jobs = [job for job in jobs if job.name.split(".")[0] in args.only]
+        if not jobs:
+            raise ValueError(f"no row of stage {args.stage} is named {', '.join(args.only)}")
+    return [replace(job, changes={**job.changes, **args.change}) for job in jobs]
+
+
+def _taught(args: argparse.Namespace, place: Place) -> tuple[list[Job], list[dict[str, Any]], dict[str, Any]]:
+    """All variants with one seed, then the better of each row with the others."""
+    teacher = str(args.teacher or args.runs / "teacher" / "teacher-0")
+    jobs = _chosen(taught(teacher), args)
+    prepare(jobs[0], place)
+    sets = (DEV, *TESTS)
+    records = perform(jobs, place, stage="taught", sets=sets, workers=args.jobs)
+    chosen = choose(records)
+    if not args.first:
+        more = _chosen(taught(teacher, chosen, args.seeds), args)
+        jobs = [*jobs, *more]
+        records += perform(more, place, stage="taught", sets=sets, workers=args.jobs)
+    return jobs, records, taught_summary(records, chosen)

@@ -1,9 +1,12 @@
 """Texts as token numbers: tokenised once, batched with padding, in an order that keeps lengths together."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, Sampler
@@ -52,6 +55,30 @@ class Features(Dataset[dict[str, Tensor]]):
         self.lengths = torch.tensor(lengths)
         self.ends = self.lengths.cumsum(0)
         self.columns = {name: torch.cat(column) for name, column in parts.items()}
+
+    def save(self, path: Path) -> None:
+        """As safetensors; targets in half precision."""
+        tensors = {f"column.{name}": column for name, column in self.columns.items()} | {"lengths": self.lengths}
+        if self.labels is not None:
+            tensors["labels"] = self.labels
+        if self.targets is not None:
+            tensors["targets"] = self.targets.half()
+        save_file(tensors, path, metadata={"truncated": str(self.truncated)})
+
+    @classmethod
+    def load(cls, path: Path) -> "Features":
+        """What `save` wrote."""
+        found = cls.__new__(cls)
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            found.truncated = int(file.metadata()["truncated"])
+        found.labels, targets = tensors.get("labels"), tensors.get("targets")
+        found.targets = None if targets is None else targets.float()
+        found.lengths = tensors["lengths"]
+        found.ends = found.lengths.cumsum(0)
+        start = len("column.")
+        found.columns = {name[start:]: value for name, value in tensors.items() if name.startswith("column.")}
+        return found
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -13,6 +13,7 @@ import torch
 
 from spinformer import results
 from spinformer.progress import progress
+from spinformer.training.recipe import WORD_HEADS, Recipe
 
 CONFIGS = Path("configs/nli")
 # Columns of the table: file name in the data folder. Choices are made on snli_dev alone.
@@ -23,12 +24,13 @@ TRAIN = ("snli_train", "mnli_train")
 
 @dataclass(frozen=True)
 class Job:
-    """One training run: a recipe file, what is changed in it, a seed."""
+    """One training run: a recipe file, what is changed in it, a seed, the files of the data folder to train on."""
 
     name: str
     config: str = "default"
     changes: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    train: Sequence[str] = TRAIN
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,15 @@ def perform(
     return [results.read(_record(kept, job).stem, kept) for job in jobs if _record(kept, job).is_file()]
 
 
+def prepare(job: Job, place: Place) -> None:
+    """Have the teacher of a job answer, once for all students who ask the same."""
+    from spinformer.training.classifier import lesson
+
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as pool:  # the memory it takes goes with its process
+        pool.submit(lesson, _recipe(job, place)).result()
+
+
 def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     """Train one job and score it on `sets`."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -70,22 +81,9 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     from spinformer.data.named import load_texts
     from spinformer.evaluate.classifier import evaluate
     from spinformer.training.classifier import train
-    from spinformer.training.recipe import WORD_HEADS, Recipe
 
     torch.set_num_threads(1)
-    recipe = Recipe.read(CONFIGS / f"{job.config}.yaml")
-    changes = {
-        "train": place.source(*TRAIN),
-        "dev": place.source(DEV),
-        "seed": job.seed,
-        "save_steps": 0,
-        **job.changes,
-    }
-    encoder = changes.get("encoder", recipe.encoder)
-    changes["encoder"] = place.encoders.get(encoder, encoder)
-    if recipe.head in WORD_HEADS:
-        changes["vectors"] = str(place.vectors)
-    recipe = recipe.change(**changes)
+    recipe = _recipe(job, place)
     folder = kept / f"{job.name}-{job.seed}"
     shutil.rmtree(folder, ignore_errors=True)
     record = train(recipe, folder, quiet=True)
@@ -105,6 +103,7 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
             "seed": job.seed,
             "parameters": record["parameters"],
             "pairs": record["pairs"],
+            "rows": record["rows"],
             "train_seconds": record["seconds"],
             "evaluate_seconds": time.perf_counter() - started,
             "device": record["device"],
@@ -120,13 +119,30 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     print(f"{job.name} seed {job.seed}: {record['seconds']:.0f} s, {DEV} {100 * dev:.2f}", flush=True)
 
 
+def _recipe(job: Job, place: Place) -> Recipe:
+    """The job's recipe, with folders and files in place of names."""
+    recipe = Recipe.read(CONFIGS / f"{job.config}.yaml")
+    changes = {
+        "train": place.source(*job.train),
+        "dev": place.source(DEV),
+        "seed": job.seed,
+        "save_steps": 0,
+        **job.changes,
+    }
+    encoder = changes.get("encoder", recipe.encoder)
+    changes["encoder"] = place.encoders.get(encoder, encoder)
+    if recipe.head in WORD_HEADS:
+        changes["vectors"] = str(place.vectors)
+    return recipe.change(**changes)
+
+
 def _record(kept: Path, job: Job) -> Path:
     return kept / f"{job.name}-{job.seed}.json"
 
 
 def _portable(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """The recipe with file names in place of paths."""
-    paths = ("encoder", "vectors")
+    paths = ("encoder", "vectors", "teacher")
     short = {name: Path(recipe[name]).name if recipe[name] else recipe[name] for name in paths}
     for name in ("train", "dev"):
         short[name] = "+".join(Path(part).name for part in recipe[name].split("+"))

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from spinformer.experiments.nli import DEV, TESTS, Job
+from spinformer.experiments.nli import CONFIGS, DEV, TESTS, Job
+from spinformer.training.recipe import read_yaml
 
 SEEDS = 3
 # Rows of the table that are trained by one recipe, with the file in configs/nli of each.
@@ -24,6 +25,8 @@ START: Mapping[str, Any] = {
     "consistency": 0.0,
     "residual": True,
 }
+# The corpus that the taught rows go through twice, as configs/nli/distil.yaml has it.
+TAUGHT_TWICE = ("mnli_train", "mnli_train")
 LINEAR: Mapping[str, Any] = {"couplings": "linear", "draws": "shared"}
 
 
@@ -47,15 +50,76 @@ TUNE = (
 )
 
 
+# What stage "taught" tries of each row with seed 0, two runs for each that is compared; the better on the development
+# set goes on with the other seeds.
+VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "neurogame": ({}, {"game": {**LINEAR, "heads": 4, "head_dim": 96}}),
+    "cls": ({}, {"learning_rate": 5e-4}),
+    "mean": ({}, {"learning_rate": 5e-4}),
+    "attention": ({}, {"learning_rate": 5e-4}),
+    "released": ({},),
+    "paper": ({},),
+    "grounded": ({}, {"masked_weight": 0.1}),
+}
+
+
 def stage(name: str, seeds: int = SEEDS) -> tuple[Sequence[Job], Sequence[str]]:
     """Jobs and sets of a stage: "tune" (the search, on the development set alone), "base" (the larger encoder, one
-    seed, and the two models on word vectors) or "heads" (every head on the same encoder)."""
+    seed, and the two models on word vectors), "teacher" (the larger encoder with the plainest head), "single" (a
+    classifier of the hypothesis alone) or "heads" (every head on the same encoder)."""
+    if name == "teacher":
+        return [Job("teacher", "mpnet", {"head": "cls"})], (DEV, *TESTS)
+    if name == "single":
+        alone = {"first": "hypothesis", "epochs": 2, "consistency": 0.0}
+        return [Job("hypothesis", "cls", alone)], ()
     if name == "tune":
         return TUNE, (DEV,)
     if name == "base":
         words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in range(seeds)]
         return [Job("mpnet", "mpnet"), *words], (DEV, *TESTS)
     return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in range(seeds)], (DEV, *TESTS)
+
+
+def taught(teacher: str, chosen: Mapping[str, int] | None = None, seeds: int = SEEDS) -> list[Job]:
+    """Every row of the table learning from the teacher: all variants with seed 0, or those `chosen` with the others."""
+    options = read_yaml(CONFIGS / "distil.yaml", bases=False)
+    options.pop("train")
+    jobs = []
+    for row, variants in VARIANTS.items():
+        for place, variant in enumerate(variants):
+            if chosen is not None and chosen.get(row) != place:
+                continue
+            changes = {**options, "teacher": teacher, **variant}
+            config = HEADS.get(row, row)
+            own = [0] if chosen is None else range(1, seeds)
+            jobs += [Job(f"{row}.{place}", config, changes, seed, ("snli_train", *TAUGHT_TWICE)) for seed in own]
+    return jobs
+
+
+def choose(records: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """The variant of each row that did best on the development set, from the runs with seed 0."""
+    best: dict[str, tuple[float, int]] = {}
+    for record in records:
+        outcome = record["outcome"]
+        row, _, place = outcome["job"].rpartition(".")
+        found = (outcome["scores"][DEV]["scores"]["accuracy"], -int(place))  # of equal ones the first
+        if outcome["seed"] == 0:
+            best[row] = max(best.get(row, found), found)
+    return {row: -place for row, (_, place) in best.items()}
+
+
+def taught_summary(records: Sequence[Mapping[str, Any]], chosen: Mapping[str, int]) -> dict[str, Any]:
+    """`summary` of the chosen variants, each under the name of its row, with what all of them reached on dev."""
+    kept, tried = [], []
+    for record in records:
+        row, _, place = record["outcome"]["job"].rpartition(".")
+        score = record["outcome"]["scores"][DEV]["scores"]["accuracy"]
+        if record["outcome"]["seed"] == 0:
+            changed = VARIANTS[row][int(place)]
+            tried.append({"row": row, "changed": changed, "dev": 100 * score, "chosen": chosen[row] == int(place)})
+        if chosen[row] == int(place):
+            kept.append({**record, "outcome": {**record["outcome"], "job": row}})
+    return {**summary(kept), "tried": tried}
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -17,11 +17,15 @@ from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
-# How a grounded game makes an Ising model: Gibbs weights, which its bounded values cannot make collapse.
-SETTINGS = Settings(weighting="gibbs", proposal="annealed", couplings="dense", estimator="auto")
+# How a grounded game makes an Ising model. Coalitions count alike: fields weighted by Gibbs factors, which look at
+# coalitions of nearly all words only, are less faithful (docs/grounding.md).
+SETTINGS = Settings(weighting="uniform", proposal="uniform", couplings="dense", estimator="auto")
+GIBBS = Settings(weighting="gibbs", proposal="annealed", couplings="dense", estimator="auto")
 TEMPERATURE = 0.25
 # Fields in units of the temperature over this, so that the attention of important words does not saturate.
 SOFTENING = 4.0
+# Of the strength at which the mean field ceases to be unique, what couplings may have: enough to tell, not to rule.
+PART = 0.2
 
 
 @dataclass(frozen=True)
@@ -70,16 +74,18 @@ class Grounded:
 
     @torch.no_grad()
     @full_precision
-    def play(self, games: GroundedGames, temperature: float = TEMPERATURE, seed: int = 0) -> Played:
+    def play(
+        self, games: GroundedGames, temperature: float = TEMPERATURE, seed: int = 0, settings: Settings = SETTINGS
+    ) -> Played:
         """Fields, couplings and mean-field attention of the game, by the paper's equations in share units."""
         checks.positive("temperature", temperature)
         game = games.game()
         heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
-        units = Units(heat / SOFTENING, torch.full_like(heat, 0.5))
+        units = Units(heat / SOFTENING, torch.full_like(heat, PART))
         gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
         if game.mask is not None:
             gate = gate * game.mask
-        return play(game, gate, heat, SETTINGS, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
+        return play(game, gate, heat, settings, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
 
 
 class GroundedScores:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -24,14 +25,19 @@ FOLDER = "game"
 RANGE = 8.0
 # Weight of the empty coalition, beside which every word counts.
 FLOOR = 1e-3
+# Numbers whose length is a class's value in the form `norm`.
+ROOM = 32
+Form = Literal["softmax", "mean", "norm"]
+Scope = Literal["class", "decision"]
 
 
 @dataclass(frozen=True)
 class GroundingConfig:
     """layers: positions in the classifier's hidden_states that the head reads; width: d of each; classes: of the
     classifier; heads: H; dim: of all heads' values together; hidden, readout: widths of the two maps; dropout: of the
-    second; masking: how words were taken away; model: digest of
-    the classifier that the head belongs to.
+    second; form: of the value, as in `Readout`; scope: one game for each class, or one for the decision alone, whose
+    rivals keep their proportions; masking: how words were taken away; model: digest of the classifier that the head
+    belongs to.
     """
 
     layers: tuple[int, ...]
@@ -42,6 +48,8 @@ class GroundingConfig:
     hidden: int = 512
     readout: int = 128
     dropout: float = 0.0
+    form: Form = "softmax"
+    scope: Scope = "class"
     masking: Masking = "attention"
     model: str = ""
 
@@ -49,6 +57,8 @@ class GroundingConfig:
         object.__setattr__(self, "layers", tuple(self.layers))
         for name in ("width", "classes", "heads", "dim", "hidden", "readout"):
             checks.at_least(name, getattr(self, name), 1)
+        checks.choice("form", self.form, get_args(Form))
+        checks.choice("scope", self.scope, get_args(Scope))
         if self.dim % self.heads:
             raise ValueError(f"dim must be a multiple of heads; got {self.dim} and {self.heads}")
 
@@ -70,30 +80,43 @@ class TokenMap(nn.Module):
         read = zip(self.norms, self.config.layers, strict=True)
         x = torch.cat([norm(hidden_states[layer].float()) for norm, layer in read], -1)
         inner = functional.gelu(self.body(x))
-        weight = (RANGE * torch.tanh(self.score(inner) / RANGE)).exp()  # e^s, (B, n, H)
+        score = self.score(inner) * float(self.config.form == "softmax")
+        weight = (RANGE * torch.tanh(score / RANGE)).exp()  # e^s, (B, n, H)
         value = self.value(inner).unflatten(-1, (self.config.heads, -1))
         return torch.cat([(weight[..., None] * value).flatten(2), weight], -1)
 
 
 class Readout(nn.Module):
-    """g(S, D),   S_h = sum of e^{s_hi} v_hi / sum of e^{s_hi},   D_h = log sum of e^{s_hi},   over the tokens of C."""
+    """g(S, D),   S_h = sum of e^{s_hi} v_hi / sum of e^{s_hi},   D_h = log sum of e^{s_hi},   over the tokens of C
+
+    with g a network: form "softmax"; "mean" is the same with every s = 0; "norm" is the paper's own,
+    g_c = |A_c sum of v_i| (its Eq. 2, a norm for each class).
+    """
 
     def __init__(self, config: GroundingConfig) -> None:
         super().__init__()
         self.config = config
+        outputs = config.classes if config.scope == "class" else 1
+        self.layers: nn.Module
+        if config.form == "norm":
+            self.layers = nn.Linear(config.dim, outputs * ROOM, bias=False)
+            return
         self.layers = nn.Sequential(
             nn.Linear(config.dim + config.heads, config.readout),
             nn.GELU(),
             nn.Dropout(config.dropout),
             nn.Linear(config.readout, config.readout),
             nn.GELU(),
-            nn.Linear(config.readout, config.classes),
+            nn.Linear(config.readout, outputs),
         )
 
     @full_precision
     def forward(self, sums: Tensor) -> Tensor:
-        """(..., classes) of coalition sums, (..., dim + H)."""
+        """(..., classes) of coalition sums, (..., dim + H); (..., 1) where the decision alone has a game."""
         value, weight = sums.float().split([self.config.dim, self.config.heads], -1)
+        if self.config.form == "norm":
+            inner = self.layers(value).unflatten(-1, (-1, ROOM))
+            return (inner.square().sum(-1) + 1e-6).sqrt()
         weight = weight.clamp_min(0) + FLOOR
         mean = value.unflatten(-1, (self.config.heads, -1)) / weight[..., None]
         found: Tensor = self.layers(torch.cat([mean.flatten(-2), weight.log()], -1))
@@ -188,10 +211,17 @@ class GroundedGames:
 
     def _whole(self) -> Tensor:
         """log p(N) - g(N), (B, 1, classes)."""
-        return (self.full - self.read(self.features.sum(1)))[:, None]
+        return self.full[:, None] - self._read(self.features.sum(1)[:, None])
 
     def _answer(self, sums: Tensor, whole: Tensor) -> Tensor:
-        return (self.read(sums) + whole).log_softmax(-1)
+        return (self._read(sums) + whole).log_softmax(-1)
+
+    def _read(self, sums: Tensor) -> Tensor:
+        """g, (B, K, classes); one that speaks of the decision alone says 0 of its rivals."""
+        found = self.read(sums)
+        if found.shape[-1] == self.full.shape[-1]:
+            return found
+        return found * functional.one_hot(self.full.argmax(-1), self.full.shape[-1]).to(found)[:, None]
 
 
 @torch.no_grad()

@@ -41,16 +41,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     set_seed(recipe.seed)
     model, tokenizer = build(recipe, train_texts)
     fits(model, tokenizer, recipe.max_length)
-    pairs, targets = len(train_texts), None
-    if recipe.teacher is not None:
-        train_texts, targets = teach(
-            train_texts,
-            recipe.teacher,
-            weight=recipe.teacher_weight,
-            copies=recipe.views,
-            max_length=recipe.max_length,
-        )
-    train_data = Features(train_texts, tokenizer, recipe.max_length, targets)
+    train_data = _features(recipe, train_texts, model, tokenizer)
     dev_data = Features(dev_texts, tokenizer, recipe.max_length)
     if len(train_data) < recipe.batch_size:
         raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
@@ -67,7 +58,8 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     record = {
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "pairs": pairs,
+        "pairs": len(set(zip(train_texts.first, train_texts.second or train_texts.first, strict=True))),
+        "rows": len(train_data),
         "dropped": train_texts.dropped,
         "truncated": train_data.truncated,
         "data": dict(train_texts.digests + dev_texts.digests),
@@ -84,6 +76,13 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
         (output / RECORD).write_text(json.dumps(record, indent=1) + "\n")
         write_card(output, record)
     return record
+
+
+def lesson(recipe: Recipe) -> None:
+    """Have the recipe's teacher answer now; what it says is kept in its folder for the runs that follow."""
+    texts, _ = _texts(recipe)
+    model, tokenizer = build(recipe, texts)
+    _features(recipe, texts, model, tokenizer)
 
 
 def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
@@ -150,6 +149,20 @@ def _claim(recipe: Recipe, output: Path) -> None:
             if not (folder / COMPLETE).is_file():
                 shutil.rmtree(folder)
     PartialState().wait_for_everyone()
+
+
+def _features(recipe: Recipe, texts: Texts, model: PreTrainedModel, tokenizer: Any) -> Features:
+    if recipe.teacher is None:
+        return Features(texts, tokenizer, recipe.max_length)
+    return teach(
+        texts,
+        recipe.teacher,
+        model,
+        tokenizer,
+        weight=recipe.teacher_weight,
+        copies=recipe.views,
+        max_length=recipe.max_length,
+    )
 
 
 def _texts(recipe: Recipe) -> tuple[Texts, Texts]:

@@ -8,18 +8,29 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
 
 from spinformer import checks
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
-from spinformer.data.words import split
-from spinformer.models.grounding import FOLDER, GameHead, GroundingConfig, default_layers, digest
+from spinformer.data.words import Words, split
+from spinformer.models.grounding import (
+    FOLDER,
+    Form,
+    GameHead,
+    GroundedGames,
+    GroundingConfig,
+    Scope,
+    default_layers,
+    digest,
+)
 from spinformer.models.hidden import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.progress import progress
 
-Draw = Literal["sizes", "kernel", "edges"]
+Draw = Literal["sizes", "kernel", "edges", "own"]
 STATE = "state.pt"
+WORKERS = 3  # processes that split texts into words while a GPU works
 
 
 @dataclass(frozen=True)
@@ -27,8 +38,8 @@ class Grounding:
     """How a game head is trained.
 
     subsets: masked passes for each text and epoch; draw: how their coalitions are drawn (`draw_coalitions`); masking:
-    how words are taken away (`MaskedClassifier`); max_length: tokens kept; layers, heads, dim, hidden, readout: of the
-    head (`GroundingConfig`), layers empty for its own choice; save_steps: updates between checkpoints.
+    how words are taken away (`MaskedClassifier`); max_length: tokens kept; layers, heads, dim, hidden, readout, form,
+    scope: of the head (`GroundingConfig`), layers empty for its own choice; save_steps: updates between checkpoints.
     """
 
     epochs: int = 1
@@ -45,6 +56,8 @@ class Grounding:
     dim: int = 128
     hidden: int = 512
     readout: int = 128
+    form: Form = "softmax"
+    scope: Scope = "class"
     save_steps: int = 200
     seed: int = 0
 
@@ -76,10 +89,18 @@ def ground(
     )
     done = _restore(output, options, head, optimizer, scheduler) if resume else 0
     head.train()
-    for step in progress(range(done, len(batches)), "grounding"):
-        words = split(tokenizer, texts.select(batches[step]), options.max_length).to(device)
+    loader = DataLoader(
+        _Split(tokenizer, texts, batches[done:], options.max_length),
+        batch_size=None,
+        num_workers=WORKERS if device.type == "cuda" else 0,
+    )
+    for step, found in enumerate(progress(loader, "grounding", len(batches), done), start=done):
+        words = found.to(device)
         games = head.games(model, words)
-        coalitions = draw_coalitions(words.mask, options.subsets, options.draw, seed=1_000_003 * options.seed + step)
+        seed = 1_000_003 * options.seed + step
+        coalitions = draw_coalitions(words.mask, options.subsets, options.draw, seed=seed)
+        if options.draw == "own":
+            coalitions[:, ::2] = _own_coalitions(games, coalitions[:, ::2].shape[1], seed=seed + 500_009)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             real = classifier.probabilities(words, coalitions)
         loss = -(real * games.log_probabilities(coalitions)).sum(-1).mean()
@@ -98,11 +119,25 @@ def ground(
     return head
 
 
+class _Split(Dataset[Words]):
+    """The words of one batch of texts after another."""
+
+    def __init__(self, tokenizer: Any, texts: Texts, batches: list[list[int]], max_length: int) -> None:
+        self.tokenizer, self.texts, self.batches, self.max_length = tokenizer, texts, batches, max_length
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, place: int) -> Words:
+        return split(self.tokenizer, self.texts.select(self.batches[place]), self.max_length)
+
+
 def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tensor:
     """(B, count, W) coalitions of the words in `mask`, (B, W); the same on every device.
 
     "sizes": the size uniform from 0 to all, then the members; "kernel": sizes s with chance proportional to
-    1 / (s (W - s)), as the Shapley kernel has them; "edges": half of them nearly full or nearly empty.
+    1 / (s (W - s)), as the Shapley kernel has them; "edges": half of them nearly full or nearly empty; "own": as
+    "sizes", and in training every second one is drawn by the game's own attention instead.
     """
     generator = torch.Generator().manual_seed(seed)
     present = mask.cpu()
@@ -121,6 +156,22 @@ def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tenso
     return (scores.argsort(-1).argsort(-1) < size[..., None]).to(mask.device) & mask[:, None]
 
 
+@torch.no_grad()
+def _own_coalitions(games: GroundedGames, count: int, *, seed: int) -> Tensor:
+    """Each word is in with chance alpha_i = (1 + tanh(n share_i - 1)) / 2, its share being of what words are worth when
+    they leave last, v(N) - v(N - i); every second coalition is drawn by 1 - alpha_i."""
+    mask, game = games.mask, games.game()
+    alone = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+    values = game(torch.cat([mask[:, None], mask[:, None] & ~alone], 1))
+    drop = (values[:, :1] - values[:, 1:]) * mask
+    share = drop / drop.abs().sum(-1, keepdim=True).clamp_min(1e-6)
+    chance = (1 + torch.tanh(mask.sum(-1, keepdim=True) * share - 1)) / 2
+    flipped = torch.arange(count, device=mask.device) % 2 == 1
+    chance = torch.where(flipped[:, None], 1 - chance[:, None], chance[:, None])
+    draws = torch.rand(len(mask), count, mask.shape[1], generator=torch.Generator().manual_seed(seed))
+    return (draws.to(mask.device) < chance) & mask[:, None]
+
+
 def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
     size = torch.arange(1, width + 1)
     weight = torch.where(size < counts, 1 / (size * (counts - size)).clamp_min(1), 0.0)  # (B, W)
@@ -132,7 +183,7 @@ def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
 def _config(model: Any, options: Grounding) -> GroundingConfig:
     layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
     width = hidden_width(model)
-    sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "masking")}
+    sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "form", "scope", "masking")}
     return GroundingConfig(layers, width, int(model.config.num_labels), model=digest(model), **sizes)
 
 

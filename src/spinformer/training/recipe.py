@@ -121,7 +121,7 @@ class Recipe:
     @classmethod
     def read(cls, path: Path | str) -> "Recipe":
         """From a YAML file; `base: other.yaml` in it, relative to it, is read first."""
-        return cls.of(_read_yaml(Path(path)), source=str(path))
+        return cls.of(read_yaml(Path(path)), source=str(path))
 
     @classmethod
     def of(cls, options: Mapping[str, Any], source: str = "options") -> "Recipe":
@@ -171,7 +171,8 @@ def _json(text: str) -> dict[str, Any]:
     return value
 
 
-def _read_yaml(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
+def read_yaml(path: Path, seen: tuple[Path, ...] = (), *, bases: bool = True) -> dict[str, Any]:
+    """The options of a recipe file; with those of its base beneath them where `bases` is true."""
     yaml = require("yaml", extra="nli")
     if not path.is_file():
         raise FileNotFoundError(f"no recipe {path}")
@@ -186,11 +187,11 @@ def _read_yaml(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
     if not isinstance(options, dict):
         raise ValueError(f"{path}: expected `option: value` lines; got {type(options).__name__}")
     base = options.pop("base", None)
-    if base is None:
+    if base is None or not bases:
         return options
     if not isinstance(base, str):
         raise ValueError(f"{path}: base must be a file name; got {base!r}")
-    return {**_read_yaml(path.parent / base, (*seen, path.resolve())), **options}
+    return {**read_yaml(path.parent / base, (*seen, path.resolve())), **options}
 
 
 def _plain(kind: Any) -> Any:

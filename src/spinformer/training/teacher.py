@@ -1,57 +1,100 @@
-"""Learning from a larger model: its probabilities as targets, on the training pairs and on thinned views of them."""
+"""Learning from a larger classifier: what it says of each pair, and of views of it, beside the pair's own label."""
 
 import hashlib
 import os
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
+from spinformer.data.features import Features
 from spinformer.data.texts import Texts
-from spinformer.data.views import views
+from spinformer.data.views import Changes, nearest_words, views
 from spinformer.models.load import load_classifier, load_config
 from spinformer.models.predict import predict
+from spinformer.results import sha256
 
-# Words that a thinned view leaves out, as a part of all.
-THINNING = 0.15
+CHANGES = Changes()
+WORD = re.compile(r"[a-z]{2,}")
 
 
 def teach(
-    texts: Texts, teacher: str, *, weight: float, copies: int, max_length: int, batch_size: int = 512
-) -> tuple[Texts, Tensor]:
-    """targets = (1 - weight) one_hot(label) + weight p_teacher for a pair as it is; p_teacher for a thinned view.
+    texts: Texts,
+    teacher: str,
+    model: Any,
+    tokenizer: Any,
+    *,
+    weight: float,
+    copies: int,
+    max_length: int,
+    batch_size: int = 512,
+) -> Features:
+    """targets = (1 - weight) one_hot(label) + weight p_teacher for a pair as it is; p_teacher for a changed view.
 
-    Returns `copies` views of the texts (`spinformer.data.views`) and their targets, (N copies, classes). The teacher is
-    a folder or hub id of a classifier with the same class names; what it says is kept beside it and read next time.
+    Tokens, for the student's `tokenizer`, of `copies` views of the texts (`spinformer.data.views`, with the nearest
+    words by the student's own embeddings), and their targets. The teacher is a folder or hub id of a classifier with
+    the same class names; the lesson is kept in its folder, for all students who ask the same.
     """
     if texts.labels is None:
         raise ValueError(f"{texts.source}: a teacher adds to labels, and there are none")
-    seen = views(texts, copies, THINNING, seed=0)
-    probabilities = _answers(seen, teacher, max_length, batch_size)
-    targets = probabilities.clone()
-    gold = functional.one_hot(torch.tensor(list(texts.labels)), len(texts.names)).float()
-    targets[: len(texts)] = torch.lerp(gold, probabilities[: len(texts)], weight)
-    return seen, targets
+    _same_classes(teacher, texts.names)
+    folder = Path(teacher)
+    kept = None
+    if folder.is_dir():
+        asked = (
+            weight,
+            copies,
+            max_length,
+            CHANGES,
+            sorted(tokenizer.get_vocab().items()),
+            [sha256(f) for f in _weights(folder)],
+        )
+        kept = folder / f"lesson-{_key(texts, model, asked)}.safetensors"
+        if kept.is_file():
+            return Features.load(kept)
+    seen = texts if copies == 1 else views(texts, copies, CHANGES, 0, neighbours_of(model, tokenizer, texts))
+    targets = _targets(texts, _answers(seen, teacher, max_length, batch_size), weight)
+    lesson = Features(seen, tokenizer, max_length, targets)
+    if kept is not None:
+        partial = kept.with_suffix(f".partial-{os.getpid()}")  # every process of a run may write its own
+        lesson.save(partial)
+        partial.replace(kept)
+    return lesson
+
+
+def neighbours_of(model: Any, tokenizer: Any, texts: Texts) -> Mapping[str, Sequence[str]]:
+    """The nearest words among those of the texts that are one token each, by the model's embeddings; none where it has
+    no table of them."""
+    embeddings = getattr(model.get_input_embeddings(), "weight", None)
+    if embeddings is None:
+        return {}
+    found: set[str] = set()
+    for column in (texts.first, texts.second or ()):
+        for text in column:
+            found.update(WORD.findall(text.lower()))
+    words = sorted(found)
+    tokens = tokenizer(words, add_special_tokens=False)["input_ids"] if words else []
+    single = {word: ids[0] for word, ids in zip(words, tokens, strict=True) if len(ids) == 1}
+    rows = torch.tensor(list(single.values()), dtype=torch.long)
+    return nearest_words(list(single), embeddings.detach().cpu()[rows])
+
+
+def _targets(texts: Texts, answers: Tensor, weight: float) -> Tensor:
+    gold = functional.one_hot(torch.tensor(list(texts.labels or ())), len(texts.names)).float()
+    whole = torch.lerp(gold, answers[: len(texts)], weight)
+    return torch.cat([whole, answers[len(texts) :]]).half().float()  # as a file has them: a resumed run learns the same
 
 
 def _answers(texts: Texts, teacher: str, max_length: int, batch_size: int) -> Tensor:
-    """p_teacher of every row, (N, classes), from the file beside the teacher where there is one."""
-    _same_classes(teacher, texts.names)
-    folder = Path(teacher)
-    kept = folder / f"answers-{_key(texts, max_length)}.safetensors"
-    if kept.is_file():
-        return load_file(kept)["probabilities"].float()
+    """p_teacher of every row, (N, classes)."""
     cuda = torch.cuda.is_available()
     model, tokenizer = load_classifier(teacher, device="cuda" if cuda else "cpu")
     found = predict(model, tokenizer, texts, batch_size=batch_size, max_length=max_length, bf16=cuda)
-    probabilities = found.logits.softmax(-1).half()  # as the file has them, so that a resumed run learns the same
-    if folder.is_dir():
-        partial = kept.with_suffix(f".partial-{os.getpid()}")  # every process of a run answers for itself
-        save_file({"probabilities": probabilities}, partial)
-        partial.replace(kept)
-    return probabilities.float()
+    return found.logits.softmax(-1)
 
 
 def _same_classes(teacher: str, expected: tuple[str, ...]) -> None:
@@ -61,9 +104,17 @@ def _same_classes(teacher: str, expected: tuple[str, ...]) -> None:
         raise ValueError(f"the teacher's classes are {names}; the training data's are {expected}")
 
 
-def _key(texts: Texts, max_length: int) -> str:
-    digest = hashlib.sha256(str(max_length).encode())
+def _weights(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.safetensors") if not path.name.startswith("lesson-"))
+
+
+def _key(texts: Texts, model: Any, asked: tuple[Any, ...]) -> str:
+    digest = hashlib.sha256(repr(asked).encode())
+    embeddings = getattr(model.get_input_embeddings(), "weight", None)
+    if embeddings is not None:
+        digest.update(embeddings.detach().cpu().float().numpy().tobytes())
     for column in (texts.first, texts.second or ()):
         for text in column:
             digest.update(text.encode() + b"\0")
+    digest.update(repr(list(texts.labels or ())).encode())
     return digest.hexdigest()[:16]
