@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from spinformer.data.texts import Texts
 from spinformer.explain import ConfidenceGame, MaskedClassifier, split
@@ -76,6 +77,11 @@ class TestHead:
         with pytest.raises(FileNotFoundError, match="spinformer ground"):
             GameHead.load(tmp_path, classifier)
         head.save(tmp_path)
+        own = GameHead(GroundingConfig((0, 2), 32, 3, heads=2, dim=8, model=digest(classifier)))
+        own.save(tmp_path)
+        save_file({"body": torch.zeros(2)}, tmp_path / "game" / "game.safetensors")
+        with pytest.raises(ValueError, match="weights are not those"):
+            GameHead.load(tmp_path, classifier)
         (tmp_path / "game" / "game.safetensors").write_bytes(b"no")
         with pytest.raises(ValueError, match="damaged"):
             GameHead.load(tmp_path, classifier)

@@ -4,6 +4,8 @@ MODEL is a folder that `save_pretrained` wrote, or a name on the Hugging Face hu
 DATA is a file (JSONL, CSV, TSV or Parquet, .gz or not), or a named set: snli:test, mnli:dev, sample:test; parts joined
 by "+" are scored as one. Classes are matched by name; data with entailment and non-entailment (HANS), or with just
 entailment and neutral (MoNLI), is scored as entailment against all others.
+
+With --explanations it is not the answers that are scored but what explains them: see the options below.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from typing import Any
 import torch
 
 from spinformer import results
+from spinformer.cli import evaluate_explanations
 from spinformer.data.texts import Texts
 from spinformer.evaluate import Evaluation, class_names, evaluate, load_classifier, map_classes
 
@@ -25,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="write results/NAME.json (default: no file)")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for it (default results)")
     parser.add_argument("--output", type=Path, help="folder for the figures (default: none; needs the extra `plot`)")
-    parser.add_argument("--batch-size", type=int, default=64, help="default %(default)s")
+    parser.add_argument("--batch-size", type=int, help="default 64; 256 for explanations")
     parser.add_argument("--max-length", type=int, default=128, help="tokens; longer ones are cut (default %(default)s)")
     parser.add_argument(
         "--columns", type=words, help="columns of the files: TEXT,LABEL or PREMISE,HYPOTHESIS,LABEL (default: found)"
@@ -34,11 +37,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data-labels", type=words, help="class names of files that number their classes: A,B,C")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast, on CUDA")
+    evaluate_explanations.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores; write what was asked for."""
+    if evaluate_explanations.asked(args):
+        return evaluate_explanations.run(args)
     from spinformer.data.named import load_texts
+
+    args.batch_size = 64 if args.batch_size is None else args.batch_size
 
     if args.output is not None:
         from spinformer.evaluate import figures
@@ -79,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
         path = results.write(
             args.name,
             {key: evaluation.to_dict() for key, evaluation in found.items()},
-            command=f"spinformer evaluate {_short(args.model)} {' '.join(map(_short, args.data))}",
-            config={"model": _short(args.model), "labels": list(names), **config},
-            data=_weights(args.model) | {name: digest for texts in sets.values() for name, digest in texts.digests},
+            command=f"spinformer evaluate {short(args.model)} {' '.join(map(short, args.data))}",
+            config={"model": short(args.model), "labels": list(names), **config},
+            data=weights(args.model) | {name: digest for texts in sets.values() for name, digest in texts.digests},
             directory=args.results,
         )
         print(f"  -> {path}")
@@ -152,14 +160,14 @@ def _details(key: str, evaluation: Evaluation) -> str:
     return "\n".join(lines)
 
 
-def _short(source: str) -> str:
+def short(source: str) -> str:
     """Without the folders: results say which file, not where it lay."""
     return "+".join(Path(part).name if Path(part).exists() else part for part in source.split("+"))
 
 
 def _key(source: str, taken: dict[str, Any]) -> str:
     """A name for files and for documents that quote results: letters, digits and hyphens; no two alike."""
-    base = re.sub(r"[^\w-]+", "-", _short(source)).strip("-")
+    base = re.sub(r"[^\w-]+", "-", short(source)).strip("-")
     key, count = base, 1
     while key in taken:
         count += 1
@@ -167,5 +175,6 @@ def _key(source: str, taken: dict[str, Any]) -> str:
     return key
 
 
-def _weights(model: str) -> dict[str, str]:
+def weights(model: str) -> dict[str, str]:
+    """sha256 of a model's files of weights, by their names."""
     return {path.name: results.sha256(path) for path in sorted(Path(model).glob("*.safetensors"))}

@@ -132,7 +132,7 @@ class Table:
         for method, row in self.values.items():
             found = [self.summary(method, metric) for metric in row]
             spent = self.spent[method]
-            cells = [f"{one.mean:.3f} ± {one.stderr:.3f} (n = {one.count})" for one in found]
+            cells = [f"{one.mean:.3f} ± {one.stderr:.3f} (n = {one.count})" if one.count else "-" for one in found]
             lines.append([method, *cells, f"{spent.passes:.1f}", f"{spent.milliseconds:.1f}"])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = (zip(line, widths, strict=True) for line in lines)
@@ -158,7 +158,8 @@ def compare(
     """Every metric of every method's scores, text by text, and what each method cost.
 
     metrics: comprehensiveness and sufficiency where not given. seeds: with two or more, `Stability` over them too, for
-    methods that have `seeded(seed)`, which gives the same method with that seed; for others it is not defined. chunk:
+    methods that have `seeded(seed)`, which gives the same method with that seed (a method that has `seed` is not asked
+    again for that one); for others it is not defined. chunk:
     texts at a time, those of like length together. The cost is of the scores alone, not of the metrics, and its
     passes are those made through `classifier` itself.
     """
@@ -185,16 +186,17 @@ def compare(
             for metric in metrics:
                 values[method.name][metric.name][rows] = metric(decisions, scores)
             if stable is not None:
-                values[method.name][stable.name][rows] = _stability(stable, method, decisions, seeds)
+                values[method.name][stable.name][rows] = _stability(stable, method, scores, decisions, seeds)
     spent = {name: Spent(cost.passes / len(texts), cost.milliseconds / len(texts)) for name, cost in costs.items()}
     return Table(texts.source, measures, values, spent)
 
 
-def _stability(stable: Stability, method: Method, decisions: Decisions, seeds: Sequence[int]) -> Tensor:
-    seeded = getattr(method, "seeded", None)
+def _stability(stable: Stability, method: Method, scores: Tensor, decisions: Decisions, seeds: Sequence[int]) -> Tensor:
+    """scores: the method's own, which are those of its seed."""
+    seeded, own = getattr(method, "seeded", None), getattr(method, "seed", None)
     if seeded is None:
         return torch.full((len(decisions),), torch.nan).double()
-    return stable(decisions, [seeded(seed)(decisions.words) for seed in seeds])
+    return stable(decisions, [scores if seed == own else seeded(seed)(decisions.words) for seed in seeds])
 
 
 def _check(methods: Sequence[str], metrics: Sequence[str], seeds: Sequence[int]) -> None:

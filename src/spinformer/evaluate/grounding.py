@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from spinformer.data.texts import Texts
-from spinformer.data.words import split
-from spinformer.evaluate.decisions import decide
-from spinformer.evaluate.explanations import Method, Table, compare
-from spinformer.evaluate.games import Fit, GameFit
-from spinformer.explain.attribution import LeaveOneOut, RandomScores
-from spinformer.explain.grounded import Grounded, GroundedScores
+from spinformer.evaluate.explanations import Table, compare
+from spinformer.evaluate.games import Fit
+from spinformer.evaluate.methods import Source, methods
+from spinformer.evaluate.panel import OURS, Panel, fit
+from spinformer.explain.grounded import Grounded
 from spinformer.models.grounding import FOLDER
 from spinformer.models.masked import MaskedClassifier
-from spinformer.progress import progress
 
 # Below these a head is not to be relied upon: the part of the variance of v(C) that it explains, its comprehensiveness
 # as a part of leave-one-out's, and as a multiple of random scores'.
 LEAST_FIT, LEAST_PART, LEAST_LIFT = 0.5, 0.9, 2.0
-OURS, CAREFUL, CHANCE = "grounded shapley", "leave-one-out", "random"
+CAREFUL, CHANCE = "leave-one-out", "random"
 
 
 @dataclass(frozen=True)
@@ -65,12 +63,7 @@ def report(
 ) -> GroundingReport:
     """Measure a head on texts that it has not seen; costs about 2 W + 20 passes a text of W words."""
     classifier = MaskedClassifier(grounded.model, tokenizer, grounded.masking)
-    measure = GameFit(coalitions)
-    fits = []
-    for start in progress(range(0, len(texts), chunk), "measuring"):
-        rows = range(start, min(start + chunk, len(texts)))
-        decisions = decide(classifier, split(tokenizer, texts.select(rows), max_length), rows)
-        fits.append(measure(decisions, grounded.games(decisions.words).game(decisions.target)))
-    methods: list[Method] = [GroundedScores(grounded, "shapley"), LeaveOneOut(classifier), RandomScores(seed=0)]
-    table = compare(methods, classifier, texts, chunk=chunk, max_length=max_length)
-    return GroundingReport(Fit.join(fits), table, len(texts))
+    found = fit(Panel(classifier, texts, grounded, max_length), coalitions, chunk)
+    chosen = methods(["shapley", "loo", "random"], Source(classifier, grounded))
+    table = compare(chosen, classifier, texts, chunk=chunk, max_length=max_length)
+    return GroundingReport(found, table, len(texts))

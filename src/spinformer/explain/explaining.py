@@ -1,7 +1,6 @@
 """`explain`: which words and which pairs of words decided, for any Hugging Face classifier."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +11,6 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
 from spinformer.explain.explanation import Explanation, Pair, Word
 from spinformer.explain.grounded import TEMPERATURE, Grounded
-from spinformer.models.grounding import FOLDER
 
 
 def explain(
@@ -51,14 +49,12 @@ def explain(
 
 
 def _grounded(model: Any) -> Grounded:
-    if getattr(model.config, "head", None) == "grounded":
-        return Grounded(model)
-    folder = Path(str(getattr(model, "name_or_path", "") or ""))
-    if (folder / FOLDER / "game.json").is_file():
-        return Grounded.load(folder, model)
-    raise ValueError(
-        "this classifier has no game yet: `spinformer ground MODEL TEXTS` learns one, without labels, in its folder"
-    )
+    found = Grounded.find(model)
+    if found is None:
+        raise ValueError(
+            "this classifier has no game yet: `spinformer ground MODEL TEXTS` learns one, without labels, in its folder"
+        )
+    return found
 
 
 def _explanations(

@@ -12,8 +12,8 @@ from spinformer.attention.play import Played, Units, play
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, estimate_values
-from spinformer.models.grounding import GameHead, GroundedGames
-from spinformer.models.masked import Masking
+from spinformer.models.grounding import FOLDER, GameHead, GroundedGames
+from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.precision import full_precision
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
@@ -57,6 +57,14 @@ class Grounded:
         head = GameHead.load(folder, model).to(next(model.parameters()).device)
         return cls(model, head, samples)
 
+    @classmethod
+    def find(cls, model: Any, folder: Path | None = None) -> "Grounded | None":
+        """The game of a model: itself, or the head in `folder`, its own where not given; None where there is none."""
+        place = folder or Path(str(getattr(model, "name_or_path", "") or ""))
+        if getattr(model.config, "head", None) == "grounded" or (place / FOLDER / "game.json").is_file():
+            return cls.load(place, model)
+        return None
+
     @torch.no_grad()
     def games(self, words: Words) -> GroundedGames:
         """The predicted games of a batch of texts: one pass."""
@@ -89,22 +97,29 @@ class Grounded:
 
 
 class GroundedScores:
-    """Scores of words towards the decided class: Shapley or Banzhaf values, field or attention of the grounded game."""
+    """Scores of words towards the decided class: Shapley or Banzhaf values, field or attention of the grounded game.
+
+    classifier: where the passes are counted, if anywhere.
+    """
 
     passes = "1"
 
-    def __init__(self, grounded: Grounded, what: Score = "shapley", seed: int = 0) -> None:
+    def __init__(
+        self, grounded: Grounded, what: Score = "shapley", seed: int = 0, classifier: MaskedClassifier | None = None
+    ) -> None:
         checks.choice("what", what, get_args(Score))
-        self.grounded, self.what, self.seed = grounded, what, seed
+        self.grounded, self.what, self.seed, self.classifier = grounded, what, seed, classifier
         self.name = f"grounded {what}"
 
     def seeded(self, seed: int) -> "GroundedScores":
         """The same with other coalitions."""
-        return GroundedScores(self.grounded, self.what, seed)
+        return GroundedScores(self.grounded, self.what, seed, self.classifier)
 
     def __call__(self, words: Words) -> Tensor:
         """(B, W)."""
         games = self.grounded.games(words)
+        if self.classifier is not None:
+            self.classifier.passes += len(words.words)
         if self.what in ("shapley", "banzhaf"):
             index: Literal["SV", "BV"] = "SV" if self.what == "shapley" else "BV"
             return self.grounded.values(games, index, self.seed).values

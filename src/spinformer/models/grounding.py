@@ -171,7 +171,10 @@ class GameHead(nn.Module):
         if config.model != digest(model):
             raise ValueError(f"{place}: this game head was made for another model than the one it lies with")
         head = cls(config)
-        head.load_state_dict(weights)
+        try:
+            head.load_state_dict(weights)
+        except RuntimeError as error:
+            raise ValueError(f"{place}: the game head's weights are not those that game.json describes") from error
         return head.eval()
 
 

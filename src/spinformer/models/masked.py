@@ -11,6 +11,8 @@ from spinformer.games.game import Game
 
 Masking = Literal["attention", "token", "delete"]
 
+BATCH_SIZE = 256
+
 
 class MaskedClassifier:
     """p_c(C) = P(class c | the words of C alone)
@@ -20,7 +22,9 @@ class MaskedClassifier:
     rest moved together. Special tokens always stay. `passes` counts the forward passes made, one a coalition.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, masking: Masking = "attention", batch_size: int = 256) -> None:
+    def __init__(
+        self, model: Any, tokenizer: Any, masking: Masking = "attention", batch_size: int = BATCH_SIZE
+    ) -> None:
         checks.choice("masking", masking, get_args(Masking))
         checks.at_least("batch_size", batch_size, 1)
         if masking == "token" and tokenizer.mask_token_id is None:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from spinformer import checks
 from spinformer.data.words import Words
-from spinformer.explain.attribution.base import in_batches
-from spinformer.extras import require
+from spinformer.explain.attribution.base import in_batches, of_class
 from spinformer.models.masked import MaskedClassifier
 
 Baseline = Literal["pad", "mask"]
@@ -38,9 +38,7 @@ class GradientTimesInput:
         model = self.classifier.model
         with _differentiable(), _looked_up(model, words.owner.shape) as found:
             logits = model(**words.inputs).logits.float()
-            if len(found) != 1:
-                raise ValueError(f"expected a model that looks its embeddings up once; got {len(found)} times")
-            (gradient,) = torch.autograd.grad(logits.log_softmax(-1).max(-1).values.sum(), found)
+            gradient = _gradient(logits.log_softmax(-1).max(-1).values.sum(), found)
         self.classifier.passes += len(words.words)
         return words.sums((gradient * found[0]).detach().float().sum(-1))
 
@@ -48,23 +46,22 @@ class GradientTimesInput:
 class IntegratedGradients:
     """score_i = sum over the tokens t of word i of (e_t - b) . integral over a of d p_y(b + a (e - b)) / d e_t
 
-    with a from 0 to 1 (Sundararajan, Taly and Yan 2017), by captum, at `steps` points of Gauss and Legendre. b is the
-    input embedding of the padding token (baseline="pad") or of the mask token ("mask") in place of every token of a
-    word; special tokens keep theirs, and attention and positions are those of the whole text. Complete: the scores sum
-    to p_y(e) - p_y(b).
+    with a from 0 to 1 (Sundararajan, Taly and Yan 2017), at `steps` points of Gauss and Legendre. b is the input
+    embedding of the padding token (baseline="pad") or of the mask token ("mask") in place of every token of a word;
+    special tokens keep theirs, and attention and positions are those of the whole text. Complete: the scores sum to
+    p_y(e) - p_y(b).
     """
 
     name = "integrated-gradients"
 
-    def __init__(self, classifier: MaskedClassifier, steps: int = 50, baseline: Baseline = "pad") -> None:
+    def __init__(self, classifier: MaskedClassifier, steps: int = 32, baseline: Baseline = "pad") -> None:
         checks.at_least("steps", steps, 1)
         checks.choice("baseline", baseline, get_args(Baseline))
         token = classifier.tokenizer.pad_token_id if baseline == "pad" else classifier.tokenizer.mask_token_id
         if token is None:
             raise ValueError(f"baseline={baseline!r} needs a tokenizer with a {baseline} token; this one has none")
-        self.captum = require("captum.attr", extra="compare")
         self.classifier, self.steps, self.token = classifier, steps, int(token)
-        self.passes = f"{steps + 3}, and {steps} backward"  # to decide, and captum's looks at either end of the path
+        self.passes = f"{steps + 1}, and {steps} backward"
 
     def __call__(self, words: Words) -> Tensor:
         """(B, W)."""
@@ -76,26 +73,27 @@ class IntegratedGradients:
 
     def _scores(self, words: Words) -> Tensor:
         words = words.to(self.classifier.device)
-        model = self.classifier.model
-        others = {name: value for name, value in words.inputs.items() if name != "input_ids"}
-
-        def probabilities(ids: Tensor, *values: Tensor) -> Tensor:
-            inputs = dict(zip(others, values, strict=True))
-            return model(input_ids=ids, **inputs).logits.float().softmax(-1)
-
+        target = self.classifier.full(words).argmax(-1)
+        embed = self.classifier.model.get_input_embeddings()
         with torch.no_grad():
-            target = probabilities(words.inputs["input_ids"], *others.values()).argmax(-1)
-        with _differentiable():
-            found: Any = self.captum.LayerIntegratedGradients(probabilities, model.get_input_embeddings()).attribute(
-                inputs=words.inputs["input_ids"],
-                baselines=self.replaced(words),
-                additional_forward_args=tuple(others.values()),
-                target=target,
-                n_steps=self.steps,
-                internal_batch_size=max(self.classifier.batch_size, len(words.words)),
-            )
-        self.classifier.passes += len(words.words) * (self.steps + 3)
-        return words.sums(found.detach().float().sum(-1))
+            start = embed(self.replaced(words))
+            way = embed(words.inputs["input_ids"]) - start
+        nodes, weights = (torch.tensor(found).to(start) / 2 for found in np.polynomial.legendre.leggauss(self.steps))
+        total = torch.zeros_like(start)
+        for part in torch.arange(self.steps).split(max(1, self.classifier.batch_size // len(target))):
+            points = start + (nodes[part] + 0.5).view(-1, 1, 1, 1) * way  # (steps of this part, B, n, d)
+            slopes = self._slopes(words, points.flatten(0, 1), target).unflatten(0, (len(part), -1))
+            total += (weights[part].view(-1, 1, 1, 1) * slopes).sum(0)
+        self.classifier.passes += len(target) * self.steps
+        return words.sums((total * way).float().sum(-1))
+
+    def _slopes(self, words: Words, points: Tensor, target: Tensor) -> Tensor:
+        """d p_y / d e at embeddings (k B, n, d), k for each text in turn."""
+        model, times = self.classifier.model, len(points) // len(target)
+        inputs = {name: value.repeat(times, 1) for name, value in words.inputs.items()}
+        with _differentiable(), _looked_up(model, points.shape[:2], points) as found:
+            shares = model(**inputs).logits.float().softmax(-1)
+            return _gradient(of_class(shares, target.repeat(times)).sum(), found)
 
 
 @contextmanager
@@ -106,14 +104,14 @@ def _differentiable() -> Iterator[None]:
 
 
 @contextmanager
-def _looked_up(model: Any, shape: torch.Size) -> Iterator[list[Tensor]]:
-    """Input embeddings, (B, n, d), as the model looks them up: leaves to take gradients with respect to."""
+def _looked_up(model: Any, shape: torch.Size, instead: Tensor | None = None) -> Iterator[list[Tensor]]:
+    """Input embeddings, (B, n, d), as the model looks them up, or others instead: leaves to take gradients of."""
     found: list[Tensor] = []
 
     def keep(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
         if output.shape[:2] != shape:
             return output
-        found.append(output.detach().requires_grad_())
+        found.append((output if instead is None else instead).detach().requires_grad_())
         return found[-1]
 
     handle = model.get_input_embeddings().register_forward_hook(keep)
@@ -121,3 +119,10 @@ def _looked_up(model: Any, shape: torch.Size) -> Iterator[list[Tensor]]:
         yield found
     finally:
         handle.remove()
+
+
+def _gradient(value: Tensor, found: list[Tensor]) -> Tensor:
+    if len(found) != 1:
+        raise ValueError(f"expected a model that looks its embeddings up once; got {len(found)} times")
+    (gradient,) = torch.autograd.grad(value, found)
+    return gradient

@@ -28,6 +28,10 @@ class ShapleySampling:
         self.classifier, self.evaluations, self.seed = classifier, evaluations, seed
         self.passes = f"at most {evaluations}"
 
+    def seeded(self, seed: int) -> "ShapleySampling":
+        """The same with other coalitions."""
+        return ShapleySampling(self.classifier, self.evaluations, seed)
+
     def __call__(self, words: Words) -> Tensor:
         """(B, W)."""
         return self.estimate(words).values
@@ -77,6 +81,10 @@ class KernelShap:
         checks.at_least("evaluations", evaluations, 4)
         self.classifier, self.evaluations, self.seed = classifier, evaluations, seed
         self.passes = f"at most {evaluations}"
+
+    def seeded(self, seed: int) -> "KernelShap":
+        """The same with other coalitions."""
+        return KernelShap(self.classifier, self.evaluations, seed)
 
     def __call__(self, words: Words) -> Tensor:
         """(B, W)."""

@@ -17,6 +17,10 @@ class RandomScores:
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
+    def seeded(self, seed: int) -> "RandomScores":
+        """Others."""
+        return RandomScores(seed)
+
     def __call__(self, words: Words) -> Tensor:
         """(B, W)."""
         scores = torch.zeros(words.mask.shape)
