@@ -8,11 +8,20 @@ Each stage can be run for any classifier: a second task is another MODEL and oth
 """
 
 import argparse
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from spinformer import results
+from spinformer.data.highlights import Highlights, read_highlights
+from spinformer.data.named import load_texts
+from spinformer.data.texts import Texts
+from spinformer.experiments.forms import FORMS
+from spinformer.progress import progress
 from spinformer.training.ground import Grounding
 
 STAGES = ("forms", "frozen", "together")
@@ -27,11 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--highlights", type=Path, help="file of human highlights (e-SNLI)")
     parser.add_argument("--first", help="column of the only text, where the files have pairs and the model takes one")
     parser.add_argument("--count", type=int, default=1000, help="texts to measure on, the first ones (default 1000)")
-    parser.add_argument("--limit", type=int, help="texts to ground on, the first ones (default all)")
+    parser.add_argument("--limit", type=int, help="texts to ground on, drawn at random (default all)")
     parser.add_argument("--seeds", type=int, default=3, help="of `frozen` (default 3)")
     parser.add_argument("--epochs", type=int, default=1, help="of grounding (default 1)")
     parser.add_argument("--batch-size", type=int, default=128, help="of grounding (default 128)")
     parser.add_argument("--subsets", type=int, default=4, help="masked passes a text and epoch (default 4)")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default 1)")
     parser.add_argument("--name", help="of the result (default grounding-STAGE)")
     parser.add_argument(
         "--runs", type=Path, default=Path("runs/grounding"), help="folder for heads (default %(default)s)"
@@ -42,33 +52,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one stage."""
-    from spinformer.data.highlights import read_highlights
-    from spinformer.data.named import load_texts
-    from spinformer.experiments import grounding
-    from spinformer.explain.grounded import Grounded
-    from spinformer.models.load import load_classifier
-
-    test = load_texts(args.test, first=args.first, labelled=False)
-    test = test.select(range(min(args.count, len(test))))
-    highlights = None if args.highlights is None else read_highlights(args.highlights)
     if args.stage != "together" and args.texts is None:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
-    train = test if args.texts is None else load_texts(args.texts, first=args.first, labelled=False)
-    if args.limit is not None:
-        train = train.select(range(min(args.limit, len(train))))
     options = Grounding(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets)
-    found = []
-    for place, folder in enumerate(args.model):
-        model, tokenizer = load_classifier(folder, device=args.device)
-        trial = grounding.Trial(model, tokenizer, train, test, highlights)
-        if args.stage == "forms":
-            found += [grounding.form(trial, name, options, args.runs / "forms") for name in grounding.FORMS]
-        elif args.stage == "together":
-            found.append({"seed": place, **grounding.measure(trial, Grounded.load(Path(folder), model))})
-        else:
-            for seed in range(args.seeds):
-                trained = Grounding(**{**vars(options), "seed": seed})
-                found.append({"seed": seed, **grounding.frozen(trial, trained, args.runs / f"frozen-{seed}")})
+    train, test, _ = _texts(args)
+    tasks: list[tuple[str, Any]]
+    if args.stage == "forms":
+        tasks = [(folder, form) for folder in args.model for form in FORMS]
+    elif args.stage == "together":
+        tasks = [(folder, seed) for seed, folder in enumerate(args.model)]
+    else:
+        tasks = [(folder, seed) for folder in args.model for seed in range(args.seeds)]
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(args.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+        futures = [pool.submit(_measure, args, options, folder, what) for folder, what in tasks]
+        found = [future.result() for future in progress(futures, args.stage)]
     path = results.write(
         args.name or f"grounding-{args.stage}",
         {"texts": len(train), "runs": found},
@@ -79,3 +77,33 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"{len(found)} runs; {path}")
     return 0
+
+
+def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
+    """Those to ground on, those to measure on, and those that people have marked."""
+    test = load_texts(args.test, first=args.first, labelled=False)
+    test = test.select(range(min(args.count, len(test))))
+    train = test if args.texts is None else load_texts(args.texts, first=args.first, labelled=False)
+    if args.limit is not None:
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))  # files may be sorted
+        train = train.select(order[: args.limit].tolist())
+    return train, test, None if args.highlights is None else read_highlights(args.highlights)
+
+
+def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: Any) -> dict[str, Any]:
+    """One run of a stage, in a process of its own: a form by its name, or a seed."""
+    from spinformer.experiments import grounding
+    from spinformer.explain.grounded import Grounded
+    from spinformer.models.load import load_classifier
+
+    torch.set_num_threads(max(1, torch.get_num_threads() // args.jobs))
+    model, tokenizer = load_classifier(folder, device=args.device)
+    train, test, highlights = _texts(args)
+    trial = grounding.Trial(model, tokenizer, train, test, highlights)
+    if args.stage == "forms":
+        place = args.runs / "forms" / str(list(FORMS).index(what))
+        return grounding.form(trial, what, options, place)
+    if args.stage == "together":
+        return {"seed": what, **grounding.measure(trial, Grounded.load(Path(folder), model))}
+    name = args.name or "frozen"
+    return {"seed": what, **grounding.frozen(trial, replace(options, seed=what), args.runs / f"{name}-{what}")}

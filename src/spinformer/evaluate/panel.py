@@ -14,11 +14,11 @@ from spinformer.evaluate.explanations import Method, Table, compare
 from spinformer.evaluate.faithfulness import Comprehensiveness, LeaveOneOutCorrelation, Sufficiency
 from spinformer.evaluate.games import MAX_WORDS, Agreement, Fit, GameFit, InteractionAgreement
 from spinformer.evaluate.plausibility import HighlightAgreement
-from spinformer.explain.grounded import Grounded
+from spinformer.explain.grounded import GIBBS, Grounded
 from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
-SHORT = 20  # texts for the exact interactions, 2^W passes each
+SHORT = 40  # texts for the exact interactions, 2^W passes each
 MIN_WORDS = 4  # of them: fewer words have too few pairs to correlate
 OURS = "grounded shapley"
 
@@ -75,8 +75,8 @@ class Findings:
         if self.diagnostics is not None:
             found = self.diagnostics
             lines.append(
-                f"effective sample size, part of K: mean {found['ess_mean']:.2f}, least {found['ess_least']:.2f}; "
-                f"mean field: {found['converged']:.1%} converged"
+                f"effective sample size under Gibbs weights, part of K: mean {found['ess_mean']:.2f}, "
+                f"least {found['ess_least']:.2f}; mean field: {found['converged']:.1%} converged"
             )
         if self.highlights is not None:
             lines.append(f"\n{self.highlights}")
@@ -127,13 +127,13 @@ def interactions(panel: Panel) -> Agreement | None:
 
 
 def diagnostics(panel: Panel) -> dict[str, float]:
-    """Effective sample size as a part of K, and convergence of the mean field, over the texts."""
+    """Convergence of the mean field over the texts, and the effective sample size as a part of K where coalitions are
+    weighted by Gibbs factors, `GIBBS` (where they count alike, as by default, it is all of K)."""
     grounded, ess, converged = _grounded(panel), [], []
     for rows in progress(_chunks(len(panel.texts)), "mean field"):
-        words = split(panel.classifier.tokenizer, panel.texts.select(rows), panel.max_length)
-        played = grounded.play(grounded.games(words))
-        ess.append(played.ess.cpu() / grounded.samples)
-        converged.append(played.solved.converged.float().cpu())
+        games = grounded.games(split(panel.classifier.tokenizer, panel.texts.select(rows), panel.max_length))
+        converged.append(grounded.play(games).solved.converged.float().cpu())
+        ess.append(grounded.play(games, settings=GIBBS).ess.cpu() / grounded.samples)
     share = torch.cat(ess)
     return {
         "ess_mean": float(share.mean()),

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,11 @@ from spinformer.evaluate.explanations import Method, compare
 from spinformer.evaluate.methods import GAMES, Source, methods
 from spinformer.evaluate.methods import others as rest
 from spinformer.evaluate.panel import Panel
+from spinformer.experiments.forms import FORMS
 from spinformer.explain.attribution import AdditiveExplainer
 from spinformer.explain.grounded import Grounded
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.ground import Grounding, ground
-
-# What the search for a form changes, one thing at a time, in `Grounding`.
-FORMS: Mapping[str, Mapping[str, Any]] = {
-    "as it is": {},
-    "last layer alone": {"layers": (-1,)},
-    "embeddings alone": {"layers": (0,)},
-    "one head": {"heads": 1},
-    "narrow": {"dim": 32, "heads": 4, "hidden": 128},
-    "wide": {"dim": 256, "hidden": 1024, "readout": 256},
-    "two subsets": {"subsets": 2},
-    "eight subsets": {"subsets": 8},
-    "Shapley kernel": {"draw": "kernel"},
-    "near full and empty": {"draw": "edges"},
-    "mask token": {"masking": "token"},
-    "deletion": {"masking": "delete"},
-}
 
 
 @dataclass(frozen=True)
@@ -75,7 +60,7 @@ def frozen(trial: Trial, options: Grounding, folder: Path, *, additive: bool = T
             trial.train,
             passes=passes,
             max_length=trial.max_length,
-            batch_size=min(32, options.batch_size),
+            batch_size=options.batch_size,
             seed=options.seed,
             quiet=True,
         )
