@@ -14,6 +14,7 @@ Masking = Literal["attention", "token", "delete"]
 
 BATCH_SIZE = 256
 TOKENS = 128  # of a row, by which batches on a GPU are measured
+CACHED = 128  # rows at once on a CPU at most; more are slower
 
 
 class MaskedClassifier:
@@ -21,8 +22,8 @@ class MaskedClassifier:
 
     masking: how the other words are taken away: "attention", their tokens are masked out of the attention, positions
     kept; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
-    rest moved together. Special tokens always stay. batch_size: coalitions that go through at once; on a GPU so many of
-    128 tokens, more of shorter ones. `passes` counts the forward passes made, one a coalition.
+    rest moved together. Special tokens always stay. batch_size: coalitions that go through at once, at most; on a GPU
+    so many of 128 tokens, more of shorter ones. `passes` counts the forward passes made, one a coalition.
     """
 
     def __init__(
@@ -95,7 +96,9 @@ class MaskedClassifier:
 
     def _at_once(self, width: int) -> int:
         """How many rows of this many tokens."""
-        return max(1, self.batch_size * TOKENS // width) if self.device.type == "cuda" else self.batch_size
+        if self.device.type == "cuda":
+            return max(1, self.batch_size * TOKENS // width)
+        return min(self.batch_size, CACHED)
 
     def _masked(self, inputs: dict[str, Tensor], visible: Tensor, longest: int) -> dict[str, Tensor]:
         if self.masking == "attention":

@@ -13,6 +13,7 @@ from spinformer import checks
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import split
+from spinformer.games.draws import kernel_sizes, members, uniform_sizes
 from spinformer.models.grounding import FOLDER, GameHead, GroundingConfig, default_layers, digest
 from spinformer.models.hidden import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
@@ -107,26 +108,15 @@ def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tenso
     generator = torch.Generator().manual_seed(seed)
     present = mask.cpu()
     rows, width = present.shape
-    counts = present.sum(-1, keepdim=True)  # (B, 1)
+    counts = present.sum(-1)
     chance = torch.rand(rows, count, generator=generator)
-    if draw == "kernel":
-        size = _kernel_sizes(counts, chance, width)
-    else:
-        size = (chance * (counts + 1)).floor()
-        if draw == "edges":
-            near = (3 * torch.rand(rows, count, generator=generator)).floor() + 1
-            full = torch.rand(rows, count, generator=generator) < 0.5
-            size = torch.where(full, torch.where(chance < 0.5, near, counts - near).clamp_min(0), size)
-    scores = torch.rand(rows, count, width, generator=generator).masked_fill(~present[:, None], 2.0)
-    return (scores.argsort(-1).argsort(-1) < size[..., None]).to(mask.device) & mask[:, None]
-
-
-def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
-    size = torch.arange(1, width + 1)
-    weight = torch.where(size < counts, 1 / (size * (counts - size)).clamp_min(1), 0.0)  # (B, W)
-    weight = torch.where(counts > 1, weight, (size == 1).float())  # one word: it alone
-    share = weight.cumsum(-1) / weight.sum(-1, keepdim=True)
-    return (chance[..., None] > share[:, None]).sum(-1) + 1
+    size = kernel_sizes(chance, counts, width) if draw == "kernel" else uniform_sizes(chance, counts)
+    if draw == "edges":
+        near = (3 * torch.rand(rows, count, generator=generator)).long() + 1
+        edge = torch.rand(rows, count, generator=generator) < 0.5
+        size = torch.where(edge, torch.where(chance < 0.5, near, counts[:, None] - near).clamp_min(0), size)
+    scores = torch.rand(rows, count, width, generator=generator)
+    return members(scores, size, present).to(mask.device)
 
 
 def _config(model: Any, options: Grounding) -> GroundingConfig:

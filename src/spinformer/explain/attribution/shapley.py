@@ -6,6 +6,7 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.data.words import Words
 from spinformer.explain.attribution.base import confidences, distinct_rows, text_uniforms
+from spinformer.games.draws import kernel_sizes, members
 from spinformer.games.estimate import Estimate, weighted_mean
 from spinformer.models.masked import MaskedClassifier
 
@@ -140,16 +141,8 @@ def kernel_coalitions(uniform: Tensor, counts: Tensor) -> Tensor:
     game -> (B, K, columns). A game of one player has no coalition between none and all, and gets all.
     """
     columns = uniform.shape[-1] - 1
-    size = torch.arange(1, max(columns, 2), device=uniform.device)
-    rest = counts[:, None] - size
-    chance = torch.where(rest > 0, 1 / (size * rest.clamp_min(1)), 0.0)  # (B, columns - 1)
-    chance[:, 0] = chance[:, 0].masked_fill(counts == 1, 1.0)
-    cumulative = (chance / chance.sum(-1, keepdim=True)).cumsum(-1)
-    chosen = 1 + (uniform[..., :1] > cumulative[:, None, :-1]).sum(-1)  # (B, K)
-    chosen = chosen.minimum((counts - 1).clamp_min(1)[:, None])
-    padding = torch.arange(columns, device=uniform.device) >= counts[:, None]
-    rank = uniform[..., 1:].masked_fill(padding[:, None], 2.0).argsort(dim=-1, stable=True).argsort(dim=-1)
-    return rank < chosen[..., None]
+    mask = torch.arange(columns, device=uniform.device) < counts[:, None]
+    return members(uniform[..., 1:], kernel_sizes(uniform[..., 0], counts, columns), mask)
 
 
 def least_squares(coalitions: Tensor, weight: Tensor, values: Tensor, total: Tensor) -> Tensor:
