@@ -145,6 +145,22 @@ def test_summary_counts_what_is_left_out():
     assert Summary.of(torch.tensor([1.0])).to_dict()["stderr"] is None
 
 
+@pytest.mark.parametrize("kind", ["spearman", "pearson"])
+def test_correlations_of_rows_are_those_of_each_row(kind):
+    """Ties, padding, short and constant rows among them."""
+    draw = torch.Generator().manual_seed(4)
+    first, second = (torch.randint(6, (40, 9), generator=draw).double() / 7 for _ in range(2))
+    counts = torch.randint(1, 10, (40,), generator=draw)
+    first[7] = 0.5
+    first[torch.arange(9) >= counts[:, None]] = torch.nan  # padding may hold anything
+    mask = torch.arange(9) < counts[:, None]
+    rows = zip(first, second, mask, strict=True)
+    expected = torch.tensor([correlation(a[real], b[real], kind) for a, b, real in rows], dtype=torch.float64)
+    found = correlations(first, second, mask, kind)
+    assert 5 < int(found.isnan().sum()) < 35
+    torch.testing.assert_close(found, expected, equal_nan=True, rtol=0, atol=1e-12)
+
+
 def test_correlations_against_scipy():
     stats = pytest.importorskip("scipy.stats")
     draw = torch.Generator().manual_seed(0)

@@ -19,6 +19,7 @@ from spinformer.explain.attribution import (
     RandomScores,
     ShapleySampling,
 )
+from spinformer.explain.attribution.base import distinct_rows
 from spinformer.explain.attribution.shapley import every_coalition, kernel_coalitions, least_squares
 from spinformer.games import TableGame, exact_values
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
@@ -259,6 +260,27 @@ def test_kernel_shap_agrees_with_shapiq():
     theirs = shapiq.KernelSHAP(n=6, random_state=0).approximate(budget=64, game=value)
     expected = [theirs[(player,)] for player in range(6)]
     np.testing.assert_allclose(KernelShap(made, evaluations=64)(found)[0].numpy(), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(("count", "width"), [(40, 3), (300, 20), (5, 62), (60, 63), (60, 140), (1, 1)])
+def test_distinct_rows_are_those_of_unique(count, width):
+    drawn = torch.rand(count, width, generator=torch.Generator().manual_seed(width)) < 0.5
+    drawn = torch.cat([drawn, drawn[: count // 2]])
+    for found, expected in zip(distinct_rows(drawn), drawn.unique(dim=0, return_inverse=True), strict=True):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("evaluations", [40, 200, 400])
+def test_kernel_shap_stops_drawing_when_it_has_enough(evaluations, monkeypatch):
+    """The coalitions are those of all draws at once, cut where the budget ends."""
+    made, found = classifier(), words(TEXTS.select([3]))  # 9 words
+    method = KernelShap(made, evaluations)
+    few = method._coalitions(found, 0)
+    drawn = KernelShap._drawn
+    monkeypatch.setattr(KernelShap, "_drawn", lambda *args: drawn(*args[:-1], 16 * (args[-1] // 2)))
+    every = method._coalitions(found, 0)
+    assert torch.equal(few[0], every[0])
+    assert torch.equal(few[1], every[1])
 
 
 def test_too_few_coalitions_leave_equal_shares():

@@ -52,6 +52,23 @@ def test_batches_and_padding_change_nothing(masking):
     torch.testing.assert_close(whole.sum(-1), torch.ones(4, 7))
 
 
+@pytest.mark.parametrize("masking", ["attention", "token", "delete"])
+def test_batches_cut_by_tokens_change_nothing(masking, monkeypatch):
+    """As on a GPU: so many tokens at once, more rows where they are short."""
+    found, made = words(), classifier(masking=masking)
+    coalitions = torch.rand(4, 7, 9, generator=torch.Generator().manual_seed(0)) < 0.5
+    whole = made.probabilities(found, coalitions)
+    sizes = []
+    made.model.register_forward_pre_hook(
+        lambda module, args, kwargs: sizes.append(kwargs["input_ids"].shape), with_kwargs=True
+    )
+    monkeypatch.setattr(MaskedClassifier, "_at_once", lambda self, width: max(1, 40 // width))
+    torch.testing.assert_close(made.probabilities(found, coalitions), whole)
+    assert sum(rows for rows, _ in sizes) == 28
+    assert all(rows * width <= 40 for rows, width in sizes)
+    assert len({rows for rows, _ in sizes}) > 1
+
+
 def test_rows_of_some_texts():
     found, made = words(), classifier()
     coalitions = torch.rand(4, 3, 9, generator=torch.Generator().manual_seed(1)) < 0.5

@@ -27,11 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", nargs="+")
     parser.add_argument("--name", help="write results/NAME.json (default: no file)")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for it (default results)")
-    parser.add_argument("--output", type=Path, help="folder for the figures (default: none; needs the extra `plot`)")
+    parser.add_argument(
+        "--output", type=Path, help="folder for figures (extra `plot`); with --explanations a JSON file"
+    )
     parser.add_argument("--batch-size", type=int, help="default 64; 256 for explanations")
     parser.add_argument("--max-length", type=int, default=128, help="tokens; longer ones are cut (default %(default)s)")
     parser.add_argument(
-        "--columns", type=words, help="columns of the files: TEXT,LABEL or PREMISE,HYPOTHESIS,LABEL (default: found)"
+        "--columns",
+        type=words,
+        help="columns of the files: TEXT,LABEL or PREMISE,HYPOTHESIS,LABEL; for explanations no LABEL (default: found)",
     )
     parser.add_argument("--labels", type=words, help="the model's class names, in the order of its outputs: A,B,C")
     parser.add_argument("--data-labels", type=words, help="class names of files that number their classes: A,B,C")

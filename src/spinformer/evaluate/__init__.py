@@ -15,6 +15,7 @@ from spinformer.evaluate.faithfulness import (
 from spinformer.evaluate.games import Agreement, Fit, GameFit, InteractionAgreement
 from spinformer.evaluate.mapping import Mapping, class_names, map_classes
 from spinformer.evaluate.metrics import Scores, scores
+from spinformer.evaluate.panel import Findings, Panel
 from spinformer.evaluate.plausibility import HighlightAgreement
 from spinformer.models.load import load_classifier
 from spinformer.models.predict import Predictions, predict
@@ -26,6 +27,7 @@ __all__ = [
     "Decisions",
     "Difference",
     "Evaluation",
+    "Findings",
     "Fit",
     "Game",
     "GameFit",
@@ -35,6 +37,7 @@ __all__ = [
     "Mapping",
     "Method",
     "Metric",
+    "Panel",
     "Predictions",
     "Scores",
     "Stability",

@@ -34,8 +34,25 @@ def correlation(first: Tensor, second: Tensor, kind: Kind) -> float:
 
 def correlations(first: Tensor, second: Tensor, mask: Tensor, kind: Kind) -> Tensor:
     """`correlation` of each row of (B, W) with that of another, where the (B, W) mask is true: (B,)."""
-    rows = zip(first.cpu(), second.cpu(), mask.cpu(), strict=True)
-    return torch.tensor([correlation(a[real], b[real], kind) for a, b, real in rows], dtype=torch.float64)
+    a, b, real = first.detach().double().cpu(), second.detach().double().cpu(), mask.cpu()
+    constant = [
+        side.masked_fill(~real, -torch.inf).amax(1) == side.masked_fill(~real, torch.inf).amin(1) for side in (a, b)
+    ]
+    if kind == "spearman":
+        a, b = _ranks(a, real), _ranks(b, real)
+    count = real.sum(1)
+    a, b = (side.masked_fill(~real, 0.0) for side in (a, b))
+    a, b = ((side - (side.sum(1) / count)[:, None]) * real for side in (a, b))
+    found = ((a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1))).clamp(-1, 1)
+    return found.masked_fill((count < LEAST) | constant[0] | constant[1], torch.nan)
+
+
+def _ranks(values: Tensor, mask: Tensor) -> Tensor:
+    """`ranks` of each row, (B, W), among what the mask lets through, by comparing every pair."""
+    others = mask[:, None]
+    below = ((values[:, None] < values[:, :, None]) & others).sum(2)
+    equal = ((values[:, None] == values[:, :, None]) & others).sum(2)
+    return below + (equal + 1).double() / 2
 
 
 def r_squared(predicted: Tensor, real: Tensor, about: Tensor) -> float:

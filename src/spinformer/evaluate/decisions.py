@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spinformer import checks
 from spinformer.data.words import Words
+from spinformer.games.draws import members, uniform_sizes
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.rng import uniforms
 
@@ -80,12 +81,11 @@ def random_coalitions(decisions: Decisions, budget: int, seed: int) -> Tensor:
     checks.at_least("seed", seed, 0)
     if seed >= 2**30:
         raise ValueError(f"seed must be below 2**30; got {seed}")
-    found = torch.zeros(len(decisions), budget, decisions.mask.shape[1], dtype=torch.bool)
-    for place, (row, count) in enumerate(zip(decisions.rows, decisions.words.counts.tolist(), strict=True)):
-        draws = uniforms(torch.tensor((seed << 32) + row), 1, budget, count + 1, torch.device("cpu"))[0]
-        size = (draws[:, :1] * (count + 1)).long()
-        found[place, :, :count] = draws[:, 1:].argsort(dim=1).argsort(dim=1) < size
-    return found
+    most, cpu = decisions.mask.shape[1], torch.device("cpu")
+    seeds = [torch.tensor((seed << 32) + row) for row in decisions.rows]
+    drawn = torch.cat([uniforms(own, 1, budget, most + 1, cpu) for own in seeds])
+    sizes = uniform_sizes(drawn[..., 0], decisions.words.counts.cpu())
+    return members(drawn[..., 1:], sizes, decisions.mask)
 
 
 def _one(words: Words, row: int) -> Words:

@@ -1,5 +1,6 @@
 """What a classifier really says of parts of its input: the game that explanations are measured against."""
 
+from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import torch
@@ -12,6 +13,8 @@ from spinformer.games.game import Game
 Masking = Literal["attention", "token", "delete"]
 
 BATCH_SIZE = 256
+TOKENS = 128  # of a row, by which batches on a GPU are measured
+CACHED = 128  # rows at once on a CPU at most; more are slower
 
 
 class MaskedClassifier:
@@ -19,7 +22,8 @@ class MaskedClassifier:
 
     masking: how the other words are taken away: "attention", their tokens are masked out of the attention, positions
     kept; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
-    rest moved together. Special tokens always stay. `passes` counts the forward passes made, one a coalition.
+    rest moved together. Special tokens always stay. batch_size: coalitions that go through at once, at most; on a GPU
+    so many of 128 tokens, more of shorter ones. `passes` counts the forward passes made, one a coalition.
     """
 
     def __init__(
@@ -64,11 +68,11 @@ class MaskedClassifier:
         # Rows of like length together, without the columns at the end that are padding in all of them.
         length = visible.sum(-1) if self.masking == "delete" else real.sum(-1)
         order = length.argsort(descending=True, stable=True)
+        ends = (real * torch.arange(1, real.shape[1] + 1, device=device)).amax(1)
         parts = []
-        for part in order.split(self.batch_size):
-            width = int(real[part].any(0).nonzero().max()) + 1
+        for part, width, longest in self._batches(order, ends[order], length[order]):
             inputs = {name: value[texts[part], :width] for name, value in words.inputs.items()}
-            inputs = self._masked(inputs, visible[part, :width])
+            inputs = self._masked(inputs, visible[part, :width], longest)
             parts.append(self.model(**inputs).logits.float().softmax(-1))
         self.passes += len(texts)
         found = torch.cat(parts)
@@ -78,14 +82,31 @@ class MaskedClassifier:
         """(B, classes) for the whole texts."""
         return self.probabilities(words, words.mask[:, None]).squeeze(1)
 
-    def _masked(self, inputs: dict[str, Tensor], visible: Tensor) -> dict[str, Tensor]:
+    def _batches(self, order: Tensor, ends: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, int, int]]:
+        """Rows that go through the model together, the columns that they need, and the most tokens of any of them.
+
+        The device is asked for numbers only once: every question makes it wait.
+        """
+        columns, tokens = torch.stack([ends, lengths]).tolist()
+        start = 0
+        while start < len(columns):
+            stop = start + self._at_once(max(columns[start], 1))
+            yield order[start:stop], max(columns[start:stop]), tokens[start]
+            start = stop
+
+    def _at_once(self, width: int) -> int:
+        """How many rows of this many tokens."""
+        if self.device.type == "cuda":
+            return max(1, self.batch_size * TOKENS // width)
+        return min(self.batch_size, CACHED)
+
+    def _masked(self, inputs: dict[str, Tensor], visible: Tensor, longest: int) -> dict[str, Tensor]:
         if self.masking == "attention":
             return {**inputs, "attention_mask": visible.long()}
         if self.masking == "token":
             hidden = ~visible & inputs["attention_mask"].bool()
             return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
-        width = int(visible.sum(-1).max())
-        kept = (~visible).long().argsort(dim=-1, stable=True)[:, :width]  # visible tokens first, in their order
+        kept = (~visible).long().argsort(dim=-1, stable=True)[:, :longest]  # visible tokens first, in their order
         moved = {name: value.gather(1, kept) for name, value in inputs.items()}
         moved["attention_mask"] = visible.gather(1, kept).long()
         padding = ~moved["attention_mask"].bool()

@@ -1,6 +1,7 @@
 """Grounding: train a game head to say what a frozen classifier says of parts of texts. No labels."""
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from spinformer import checks
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
+from spinformer.games.draws import kernel_sizes, members, uniform_sizes
 from spinformer.models.grounding import (
     FOLDER,
     Form,
@@ -93,6 +95,7 @@ def ground(
         _Split(tokenizer, texts, batches[done:], options.max_length),
         batch_size=None,
         num_workers=WORKERS if device.type == "cuda" else 0,
+        worker_init_fn=_one_thread,
     )
     for step, found in enumerate(progress(loader, "grounding", len(batches), done), start=done):
         words = found.to(device)
@@ -119,6 +122,11 @@ def ground(
     return head
 
 
+def _one_thread(worker: int) -> None:
+    """Several processes split texts at once: none of them needs threads of its own."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
 class _Split(Dataset[Words]):
     """The words of one batch of texts after another."""
 
@@ -142,18 +150,15 @@ def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tenso
     generator = torch.Generator().manual_seed(seed)
     present = mask.cpu()
     rows, width = present.shape
-    counts = present.sum(-1, keepdim=True)  # (B, 1)
+    counts = present.sum(-1)
     chance = torch.rand(rows, count, generator=generator)
-    if draw == "kernel":
-        size = _kernel_sizes(counts, chance, width)
-    else:
-        size = (chance * (counts + 1)).floor()
-        if draw == "edges":
-            near = (3 * torch.rand(rows, count, generator=generator)).floor() + 1
-            full = torch.rand(rows, count, generator=generator) < 0.5
-            size = torch.where(full, torch.where(chance < 0.5, near, counts - near).clamp_min(0), size)
-    scores = torch.rand(rows, count, width, generator=generator).masked_fill(~present[:, None], 2.0)
-    return (scores.argsort(-1).argsort(-1) < size[..., None]).to(mask.device) & mask[:, None]
+    size = kernel_sizes(chance, counts, width) if draw == "kernel" else uniform_sizes(chance, counts)
+    if draw == "edges":
+        near = (3 * torch.rand(rows, count, generator=generator)).long() + 1
+        edge = torch.rand(rows, count, generator=generator) < 0.5
+        size = torch.where(edge, torch.where(chance < 0.5, near, counts[:, None] - near).clamp_min(0), size)
+    scores = torch.rand(rows, count, width, generator=generator)
+    return members(scores, size, present).to(mask.device)
 
 
 @torch.no_grad()
@@ -170,14 +175,6 @@ def _own_coalitions(games: GroundedGames, count: int, *, seed: int) -> Tensor:
     chance = torch.where(flipped[:, None], 1 - chance[:, None], chance[:, None])
     draws = torch.rand(len(mask), count, mask.shape[1], generator=torch.Generator().manual_seed(seed))
     return (draws.to(mask.device) < chance) & mask[:, None]
-
-
-def _kernel_sizes(counts: Tensor, chance: Tensor, width: int) -> Tensor:
-    size = torch.arange(1, width + 1)
-    weight = torch.where(size < counts, 1 / (size * (counts - size)).clamp_min(1), 0.0)  # (B, W)
-    weight = torch.where(counts > 1, weight, (size == 1).float())  # one word: it alone
-    share = weight.cumsum(-1) / weight.sum(-1, keepdim=True)
-    return (chance[..., None] > share[:, None]).sum(-1) + 1
 
 
 def _config(model: Any, options: Grounding) -> GroundingConfig:

@@ -13,6 +13,8 @@ from spinformer.data.words import Words
 from spinformer.models.masked import MaskedClassifier
 from spinformer.rng import uniforms
 
+BITS = 62  # of a coalition in one integer
+
 
 class Attribution(Protocol):
     """method(words) -> scores (B, W)
@@ -59,13 +61,33 @@ def text_uniforms(words: Words, row: int, seed: int, draws: int, columns: int) -
     return uniforms(text_seed(words, row, seed), 1, draws, columns, torch.device("cpu"))[0]
 
 
+def distinct_rows(coalitions: Tensor) -> tuple[Tensor, Tensor]:
+    """The different rows of (K, W) booleans in the order of unique(dim=0), and the place of each row among them, (K,).
+
+    Many times faster than that on bits: rows are compared as whole numbers of up to 62 bits, the first column highest.
+    """
+    blocks = coalitions.split(BITS, 1)
+    codes = torch.stack([(block.long() << _shifts(block.shape[1])).sum(1) for block in blocks], 1)
+    if len(blocks) > 1:
+        found, place = codes.unique(dim=0, return_inverse=True)
+    else:
+        found, place = codes[:, 0].unique(return_inverse=True)
+        found = found[:, None]
+    bits = [codes[:, None] >> _shifts(block.shape[1]) & 1 for codes, block in zip(found.T, blocks, strict=True)]
+    return torch.cat(bits, 1).bool(), place
+
+
+def _shifts(width: int) -> Tensor:
+    return torch.arange(width - 1, -1, -1)
+
+
 def confidences(classifier: MaskedClassifier, words: Words, coalitions: Sequence[Tensor]) -> list[Tensor]:
     """v(C) = p_y(C) for coalitions of each text, (K, words of it) booleans -> (K,), float64, all on the CPU.
 
     The first coalition of a text must be all of its words: y is decided there. One pass for each different coalition.
     """
     width = words.mask.shape[1]
-    distinct, places = zip(*(rows.unique(dim=0, return_inverse=True) for rows in coalitions), strict=True)
+    distinct, places = zip(*map(distinct_rows, coalitions), strict=True)
     texts = torch.arange(len(coalitions)).repeat_interleave(torch.tensor([len(rows) for rows in distinct]))
     padded = torch.cat([functional.pad(rows, (0, width - rows.shape[1])) for rows in distinct])
     found = classifier.of_rows(words, texts, padded).cpu().double().split([len(rows) for rows in distinct])

@@ -5,7 +5,8 @@ from torch import Tensor
 
 from spinformer import checks
 from spinformer.data.words import Words
-from spinformer.explain.attribution.base import confidences, text_uniforms
+from spinformer.explain.attribution.base import confidences, distinct_rows, text_uniforms
+from spinformer.games.draws import kernel_sizes, members
 from spinformer.games.estimate import Estimate, weighted_mean
 from spinformer.models.masked import MaskedClassifier
 
@@ -104,16 +105,25 @@ class KernelShap:
         if count.bit_length() < 6 and 2**count <= self.evaluations:
             return every_coalition(count)
         pairs = (self.evaluations - 2) // 2
-        uniform = text_uniforms(words, row, self.seed, PATIENCE * pairs, count + 1)
-        drawn = kernel_coalitions(uniform[None], torch.tensor([count]))[0]
-        drawn = drawn ^ ~drawn[:, :1]  # of a coalition and its complement, the one with the first word
-        distinct, place = drawn.unique(dim=0, return_inverse=True)
-        first = torch.full((len(distinct),), len(drawn)).scatter_reduce(0, place, torch.arange(len(drawn)), "amin")
-        new = first[place] == torch.arange(len(drawn))
+        draws, most = 2 * pairs, PATIENCE * pairs
+        distinct, place, new = self._drawn(words, row, draws)
+        while len(distinct) <= pairs and draws < most:  # more draws begin with the same
+            draws = min(2 * draws, most)
+            distinct, place, new = self._drawn(words, row, draws)
         counts = place[new.cumsum(0) <= pairs].bincount(minlength=len(distinct))  # as long as the budget lasts
         kept = counts > 0
         half, weight = distinct[kept], counts[kept].double()
         return torch.cat([half, ~half]), torch.cat([weight, weight])
+
+    def _drawn(self, words: Words, row: int, draws: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The different coalitions among `draws`, (K, W), which of them each draw is, and whether it is its first."""
+        count = len(words.words[row])
+        uniform = text_uniforms(words, row, self.seed, draws, count + 1)
+        drawn = kernel_coalitions(uniform[None], torch.tensor([count]))[0]
+        drawn = drawn ^ ~drawn[:, :1]  # of a coalition and its complement, the one with the first word
+        distinct, place = distinct_rows(drawn)
+        first = torch.full((len(distinct),), draws).scatter_reduce(0, place, torch.arange(draws), "amin")
+        return distinct, place, first[place] == torch.arange(draws)
 
 
 def every_coalition(count: int) -> tuple[Tensor, Tensor]:
@@ -131,16 +141,8 @@ def kernel_coalitions(uniform: Tensor, counts: Tensor) -> Tensor:
     game -> (B, K, columns). A game of one player has no coalition between none and all, and gets all.
     """
     columns = uniform.shape[-1] - 1
-    size = torch.arange(1, max(columns, 2), device=uniform.device)
-    rest = counts[:, None] - size
-    chance = torch.where(rest > 0, 1 / (size * rest.clamp_min(1)), 0.0)  # (B, columns - 1)
-    chance[:, 0] = chance[:, 0].masked_fill(counts == 1, 1.0)
-    cumulative = (chance / chance.sum(-1, keepdim=True)).cumsum(-1)
-    chosen = 1 + (uniform[..., :1] > cumulative[:, None, :-1]).sum(-1)  # (B, K)
-    chosen = chosen.minimum((counts - 1).clamp_min(1)[:, None])
-    padding = torch.arange(columns, device=uniform.device) >= counts[:, None]
-    rank = uniform[..., 1:].masked_fill(padding[:, None], 2.0).argsort(dim=-1, stable=True).argsort(dim=-1)
-    return rank < chosen[..., None]
+    mask = torch.arange(columns, device=uniform.device) < counts[:, None]
+    return members(uniform[..., 1:], kernel_sizes(uniform[..., 0], counts, columns), mask)
 
 
 def least_squares(coalitions: Tensor, weight: Tensor, values: Tensor, total: Tensor) -> Tensor:
