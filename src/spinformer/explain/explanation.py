@@ -129,6 +129,18 @@ class Explanation:
             pictures.save_figure(figure, path)
         return figure
 
+    def to_html(self, path: Path | str | None = None, title: str | None = None) -> str:
+        """A page that needs nothing else; `spinformer.explain.html.to_html` makes one of many explanations.
+
+        path: also saved there.
+        """
+        from spinformer.explain import html
+
+        title = html.TITLE if title is None else title
+        if path is not None:
+            html.save_html(self, path, title)
+        return html.to_html(self, title)
+
     @classmethod
     def load(cls, path: Path | str) -> "Explanation":
         """What `save` wrote; anything else is a clear error."""

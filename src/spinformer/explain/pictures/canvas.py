@@ -133,8 +133,3 @@ def inches_axis(figure: Any) -> Any:
 def heading(explanation: Explanation) -> str:
     """What was decided, and how surely."""
     return f"{shown(explanation.label, 60)} ({explanation.probabilities[explanation.label]:.1%})"
-
-
-def side_names(explanation: Explanation) -> tuple[str, ...]:
-    """Of the one text, or of the two."""
-    return ("text",) if len(explanation.texts) == 1 else ("premise", "hypothesis")

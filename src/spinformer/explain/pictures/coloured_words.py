@@ -4,6 +4,7 @@ from typing import Any
 
 from spinformer import checks
 from spinformer.explain.explanation import Explanation
+from spinformer.explain.layout import side_names
 from spinformer.explain.pictures.canvas import (
     GREY,
     INK,
@@ -13,7 +14,6 @@ from spinformer.explain.pictures.canvas import (
     inches_axis,
     new_figure,
     shown,
-    side_names,
     signed_colours,
     symmetric,
     text_width,

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spinformer import checks
+from spinformer.explain import layout
 from spinformer.explain.explanation import Explanation, Pair
+from spinformer.explain.layout import most_important, said_of_pairs, side_names, strongest_pairs
 from spinformer.explain.pictures.canvas import (
     BLUE,
     GREY,
@@ -16,7 +17,6 @@ from spinformer.explain.pictures.canvas import (
     inches_axis,
     new_figure,
     shown,
-    side_names,
     signed_colours,
     symmetric,
     text_width,
@@ -25,8 +25,6 @@ from spinformer.extras import require
 
 # Of a pair's line, in points.
 THINNEST, THICKEST = 0.8, 5.0
-# Texts with more words than this are drawn with those words alone that have an arc.
-FEW = 40
 
 
 def heat_map(explanation: Explanation, most: int = 40) -> Any:
@@ -34,10 +32,8 @@ def heat_map(explanation: Explanation, most: int = 40) -> Any:
 
     most: where there are more words than this, those with the largest Shapley values are taken, as the title says.
     """
-    checks.at_least("most", most, 1)
+    chosen = most_important(explanation, most)
     words = explanation.words
-    ranked = sorted(range(len(words)), key=lambda place: (-abs(words[place].shapley), place))
-    chosen = sorted(ranked[:most])
     matrix = explanation.interactions
     cells = [[float("nan") if i == j else matrix[i][j] for j in chosen] for i in chosen]
     size = 1.2 + max(2.6, min(11.0, 0.3 * len(chosen)))
@@ -80,10 +76,8 @@ def arcs(explanation: Explanation, most: int = 12) -> Any:
 
     most: arcs. Of texts with many words, those without an arc are left out and shown as dots.
     """
-    checks.at_least("most", most, 1)
-    ranked = sorted(explanation.pairs, key=lambda pair: -abs(pair.interaction))
-    strongest = [pair for pair in ranked[:most] if pair.interaction != 0]
-    rows = [_row(explanation, side, strongest) for side in range(len(explanation.texts))]
+    strongest = strongest_pairs(explanation, most)
+    rows = [_row(explanation, places) for places in layout.rows(explanation, strongest)]
     lengths = [row[-1][0] + row[-1][1] if row else 0.0 for row in rows]
     longest = max(lengths)
     within = [_reach(rows[side], explanation, strongest) for side in range(len(rows))]
@@ -109,38 +103,31 @@ def arcs(explanation: Explanation, most: int = 12) -> Any:
         for x, room, text, place in row:
             value = explanation.words[place].shapley if place >= 0 else 0.0
             draw_chip(axis, left + x, level, room, text, colours(scale(value)), 11.0, value < -0.05 * scale.vmax)
-    axis.text(0.25, height - 0.3, _title(explanation, strongest), fontsize=12, color=INK, va="center", **PLAIN)
+    axis.text(
+        0.25,
+        height - 0.3,
+        f"{heading(explanation)}: {said_of_pairs(explanation, strongest)}",
+        fontsize=12,
+        color=INK,
+        va="center",
+        **PLAIN,
+    )
     _legend(axis, largest)
     return figure
-
-
-def _title(explanation: Explanation, strongest: Sequence[Pair]) -> str:
-    if not strongest:
-        return f"{heading(explanation)}: no pair of words interacts"
-    every = len(explanation.pairs)
-    said = "every pair" if len(strongest) == every else f"the {len(strongest)} strongest of {every:,} pairs"
-    return f"{heading(explanation)}: {said}"
 
 
 Row = list[tuple[float, float, str, int]]
 
 
-def _row(explanation: Explanation, side: int, strongest: Sequence[Pair]) -> Row:
+def _row(explanation: Explanation, places: Sequence[int]) -> Row:
     """The words of one text: where each begins, its width, what is shown, its place, -1 for dots."""
     ruler = new_figure(1, 1)
-    linked = {place for pair in strongest for place in (pair.first, pair.second)}
-    every = len(explanation.words) <= FEW
     found: Row = []
     x = 0.0
-    for place, word in enumerate(explanation.words):
-        if word.side != side:
-            continue
-        kept = every or place in linked
-        if not kept and found and found[-1][3] == -1:
-            continue
-        text = shown(word.text, 20) if kept else "…"
+    for place in places:
+        text = shown(explanation.words[place].text, 20) if place >= 0 else "…"
         room = text_width(ruler, text, 11.0) + 0.12
-        found.append((x, room, text, place if kept else -1))
+        found.append((x, room, text, place))
         x += room + 0.1
     return found
 
