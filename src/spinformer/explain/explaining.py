@@ -10,7 +10,6 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
-from spinformer.explain import spins
 from spinformer.explain.explanation import Explanation, Pair, Word
 from spinformer.explain.grounded import TEMPERATURE, Grounded
 from spinformer.models.grounding import FOLDER
@@ -70,7 +69,7 @@ def _explanations(
     coarse = Grounded(grounded.model, grounded.head, pair_samples)
     shapley, banzhaf = fine.values(games, "SV", seed), fine.values(games, "BV", seed + 1)
     pairs = coarse.values(games, "BII", seed + 2)
-    played = spins.played(grounded, games, pair_samples, temperature, seed)
+    played = coarse.play(games, temperature, seed + 3)
     names = [grounded.model.config.id2label[place] for place in range(games.full.shape[1])]
     nothing = torch.zeros(len(words.words), 1, words.mask.shape[1], dtype=torch.bool)
     with torch.no_grad():

@@ -86,7 +86,8 @@ def _section(explanation: Explanation, place: int) -> str:
 {_classes(explanation)}
 <h3>Pairs of words</h3>
 <figure>{_scroll("arcs between words", arcs_svg(explanation, ARCS))}
-<figcaption>{said_of_pairs(explanation, pairs)}: solid arcs for synergy, dashed for antagonism.</figcaption></figure>
+<figcaption>{_sentence(said_of_pairs(explanation, pairs))}: solid arcs for synergy, dashed for antagonism.
+</figcaption></figure>
 {_listed(explanation)}
 <details open><summary>Every word in numbers</summary>
 {_numbers(explanation)}
@@ -97,6 +98,10 @@ def _section(explanation: Explanation, place: int) -> str:
 <h3>How this was found</h3>
 {_method(explanation)}
 </section>"""
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _scroll(name: str, inside: str) -> str:
@@ -134,8 +139,8 @@ def _classes(explanation: Explanation) -> str:
 def _listed(explanation: Explanation) -> str:
     words = [isolated(word.text) for word in explanation.words]
     items = "".join(
-        f"<li>{words[pair.first]} – {words[pair.second]}: {signed(pair.interaction)} ± {number(pair.stderr)}, "
-        f"{'synergy' if pair.interaction > 0 else 'antagonism'}</li>"
+        f"<li><b>{words[pair.first]}</b> – <b>{words[pair.second]}</b> &nbsp; {signed(pair.interaction, 4)} ± "
+        f"{number(pair.stderr, 4)}, {'synergy' if pair.interaction > 0 else 'antagonism'}</li>"
         for pair in strongest_pairs(explanation, LISTED)
     )
     return f"<ol>{items}</ol>" if items else ""
@@ -145,8 +150,8 @@ def _numbers(explanation: Explanation) -> str:
     names = side_names(explanation)
     rows = "".join(
         f'<tr><td>{place}</td><th scope="row" class="name">{isolated(word.text)}</th><td>{names[word.side]}</td>'
-        f"<td>{signed(word.shapley)}</td><td>{number(word.shapley_stderr)}</td>"
-        f"<td>{signed(word.banzhaf)}</td><td>{number(word.banzhaf_stderr)}</td>"
+        f"<td>{signed(word.shapley, 4)}</td><td>{number(word.shapley_stderr, 4)}</td>"
+        f"<td>{signed(word.banzhaf, 4)}</td><td>{number(word.banzhaf_stderr, 4)}</td>"
         f"<td>{number(word.field)}</td><td>{number(word.gate)}</td><td>{number(word.attention)}</td></tr>"
         for place, word in enumerate(explanation.words, 1)
     )
