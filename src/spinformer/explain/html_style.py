@@ -18,7 +18,7 @@ def ground(sign: int, depth: int, dark: bool) -> tuple[int, int, int]:
 
 def ink(sign: int, depth: int, dark: bool) -> tuple[int, int, int]:
     """The colour of text on it."""
-    return (255, 255, 255) if dark or (sign > 0 and depth >= 9) else (0, 0, 0)
+    return (255, 255, 255) if dark or (sign > 0 and depth == DEPTHS) else (0, 0, 0)
 
 
 def _depths(dark: bool) -> str:
@@ -84,6 +84,8 @@ tr,figure,li{break-inside:avoid}
 .scroll{overflow:visible}
 svg{max-width:100%;height:auto}
 nav{display:none}
+.heat th,.heat td{min-width:0;padding:.05rem .1rem;font-size:5.5pt}
+.heat th{max-width:3rem}
 details::details-content{content-visibility:visible;block-size:auto}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 """

@@ -5,10 +5,20 @@ import unicodedata
 
 from spinformer.explain.html_style import DEPTHS
 
+# Unicode's isolations of direction.
+BEGINNINGS, END = "\u2066\u2067\u2068", "\u2069"
+
 
 def escaped(text: str) -> str:
-    """Text as HTML. Characters that no document may hold, control characters but for space, are replaced."""
-    kept = (mark if mark in "\t\n" or unicodedata.category(mark) not in ("Cc", "Cs") else "\ufffd" for mark in text)
+    """Text as HTML. What no document may hold is replaced: control characters but for space, half characters, and ends
+    of isolation without a beginning, which would end ours.
+    """
+    kept, isolations = [], 0
+    for mark in text:
+        isolations += mark in BEGINNINGS
+        bad = unicodedata.category(mark) in ("Cc", "Cs") and mark not in "\t\n"
+        kept.append("\N{REPLACEMENT CHARACTER}" if bad or (mark == END and not isolations) else mark)
+        isolations = max(0, isolations - (mark == END))
     return html.escape("".join(kept), quote=True)
 
 

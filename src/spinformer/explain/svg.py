@@ -1,5 +1,6 @@
 """Arcs between words as SVG made by hand, which needs no extra."""
 
+import math
 import unicodedata
 from dataclasses import dataclass
 
@@ -109,7 +110,7 @@ def _word(chip: Chip, y: float, part: float) -> str:
 
 
 def _rise(span: float) -> float:
-    return 16 + min(110.0, 0.28 * span)
+    return 16 + 130 * (1 - math.exp(-span / 450))
 
 
 def _columns(text: str) -> int:

@@ -1,5 +1,6 @@
 """Pairs of words: a map of their interactions, and arcs between those that interact most."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -141,7 +142,7 @@ def _reach(row: Row, explanation: Explanation, strongest: Sequence[Pair]) -> flo
 
 
 def _rise(span: float) -> float:
-    return 0.22 + min(1.3, 0.28 * span)
+    return 0.22 + 1.6 * (1 - math.exp(-span / 5))
 
 
 def _arc(axis: Any, one: tuple[float, float], other: tuple[float, float], bend: float, strength: float) -> None:
