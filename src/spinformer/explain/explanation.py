@@ -1,14 +1,15 @@
 """What an explanation says: for each word and each pair of words, how much it spoke for the decision."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from spinformer import checks
 
 FORMAT = 1
+PlotKind = Literal["words", "pairs", "arcs"]
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,33 @@ class Explanation:
         path = Path(path)
         path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return path
+
+    def plot(self, kind: PlotKind = "words", path: Path | str | None = None) -> Any:
+        """A `matplotlib.figure.Figure`: "words", coloured; "pairs", their map; "arcs" between those that interact most.
+
+        path: also saved there, as PNG or SVG.
+        """
+        from spinformer.explain import pictures
+
+        checks.choice("kind", kind, get_args(PlotKind))
+        draw: dict[str, Callable[[Explanation], Any]]
+        draw = {"words": pictures.words_figure, "pairs": pictures.heat_map, "arcs": pictures.arcs}
+        figure = draw[kind](self)
+        if path is not None:
+            pictures.save_figure(figure, path)
+        return figure
+
+    def to_html(self, path: Path | str | None = None, title: str | None = None) -> str:
+        """A page that needs nothing else; `spinformer.explain.html.to_html` makes one of many explanations.
+
+        path: also saved there.
+        """
+        from spinformer.explain import html
+
+        title = html.TITLE if title is None else title
+        if path is not None:
+            html.save_html(self, path, title)
+        return html.to_html(self, title)
 
     @classmethod
     def load(cls, path: Path | str) -> "Explanation":

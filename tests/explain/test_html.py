@@ -1,0 +1,183 @@
+"""The HTML report: text stays text, nothing is fetched or run, numbers are all there, and files change nothing."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from spinformer.explain import Explanation
+from spinformer.explain.html import to_html
+from spinformer.explain.html_style import DARK, DEPTHS, LIGHT, ground, ink
+from spinformer.explain.markup import escaped, number, shade, signed
+from tests.explain.made import HOSTILE, every, explanation
+
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, the text of each <bdi>, and whether everything that opens is closed."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.bdi, self.open, self.text = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "bdi":
+            self.bdi.append("")
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" in self.open:
+            return
+        self.text.append(data)
+        if self.open and self.open[-1] == "bdi":
+            self.bdi[-1] += data
+
+    def handle_comment(self, data):
+        raise AssertionError(f"a comment: {data}")
+
+
+@pytest.fixture(scope="module")
+def page():
+    return Page(to_html(list(every().values()), title="<script>title</script>"))
+
+
+class TestSafety:
+    def test_hostile_text_comes_back_as_text(self, page):
+        assert set(HOSTILE) <= set(page.bdi)
+        assert "<script>title</script>" in page.bdi
+
+    def test_nothing_runs(self, page):
+        tags = {tag for tag, _ in page.elements}
+        assert not tags & {"script", "iframe", "object", "embed", "form", "img", "link", "base", "foreignobject", "use"}
+        names = {name for _, attributes in page.elements for name in attributes}
+        assert not any(name.startswith("on") or name == "style" for name in names)
+        links = {attributes["href"] for _, attributes in page.elements if "href" in attributes}
+        assert links == {f"#e{place}" for place in range(1, len(every()) + 1)}
+
+    def test_only_tags_of_ours(self, page):
+        """None of the elements that hostile texts spell out."""
+        assert [tag for tag, _ in page.elements if tag in ("i", "u")] == []
+
+    def test_policy_forbids_all_but_the_style_sheet(self, page):
+        import base64
+        import hashlib
+
+        source = to_html(every()["pair"])
+        (style,) = re.findall(r"<style>(.*?)</style>", source, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+        (policy,) = [a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+        assert policy.startswith("default-src 'none';")
+        assert f"style-src 'sha256-{digest}'" in policy
+        assert "unsafe" not in policy
+        assert "url(" not in style
+        assert "@import" not in style
+
+    def test_nothing_is_fetched(self):
+        addresses = set(re.findall(r"\w+://[^\"'<> ]+", to_html(every()["pair"])))
+        assert addresses == {"http://www.w3.org/2000/svg"}  # the name of SVG
+
+    def test_what_no_document_may_hold(self):
+        assert escaped("a\x00b\x1b\ud800c\r") == "a\ufffdb\ufffd\ufffdc\ufffd"
+        assert escaped("\u2069\u2066x\u2069\u2069") == "\ufffd\u2066x\u2069\ufffd"
+        to_html(explanation(["a\ud800"])).encode()
+
+
+class TestContents:
+    def test_every_number_of_a_word(self):
+        one = every()["pair"]
+        rows = re.findall(r"<tr><td>(\d+)</td>(.*?)</tr>", to_html(one))
+        assert len(rows) == len(one.words)
+        for word, (place, row) in zip(one.words, rows, strict=True):
+            cells = re.findall(r"<td>([^<]*)</td>", row)
+            assert cells == [
+                ("premise", "hypothesis")[word.side],
+                signed(word.shapley, 4),
+                number(word.shapley_stderr, 4),
+                signed(word.banzhaf, 4),
+                number(word.banzhaf_stderr, 4),
+                number(word.field),
+                number(word.gate),
+                number(word.attention),
+            ], place
+
+    def test_pairs_listed_drawn_and_mapped(self):
+        one = every()["pair"]
+        source = to_html(one)
+        (first, *_) = re.findall(r"<li>(.*?)</li>", source)
+        strongest = max(one.pairs, key=lambda pair: abs(pair.interaction))
+        assert one.words[strongest.first].text in first
+        assert signed(strongest.interaction, 4) in first
+        assert source.count('<path class="arc ') == 12
+        table = source.split('<table class="heat">')[1].split("</table>")[0]
+        assert table.count("<td") == 1 + len(one.words) ** 2
+        assert table.count('class="top"') == 1
+
+    def test_how_it_was_found(self):
+        source = to_html(explanation(["a"], ["b"], converged=False, passes=512, method="masked"))
+        for said in ("512 passes", "12.5", "NOT reached", "masked"):
+            assert said in source
+        source = to_html(every()["zeros"])
+        assert "mean field" not in source
+        assert "no pair of words interacts" in source.lower()
+
+    def test_outline(self, page):
+        tags = [tag for tag, _ in page.elements]
+        assert tags.count("h1") == 1
+        assert tags.count("h2") == tags.count("section") == len(every())
+        assert ("html", {"lang": "en"}) in page.elements
+        assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in page.elements
+        assert all("scope" in attributes for tag, attributes in page.elements if tag == "th")
+        ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+        assert len(ids) == len(set(ids))
+
+    def test_long_texts_are_cut_and_say_so(self):
+        source = to_html(every()["128 words"])
+        assert "The 24 most important of 128 words" in source
+        assert "12 strongest of 8,128 pairs" in source
+        assert len(re.findall(r"<tr><td>\d+</td>", source)) == 128
+
+    def test_none_is_an_error(self):
+        with pytest.raises(ValueError, match="at least one"):
+            to_html([])
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", every())
+    def test_saved_loaded_and_shown_is_identical(self, name, tmp_path):
+        one = every()[name]
+        again = Explanation.load(one.save(tmp_path / "one.json"))
+        assert again.to_html() == one.to_html(tmp_path / "sub" / "one.html")
+        assert (tmp_path / "sub" / "one.html").read_text(encoding="utf-8") == one.to_html()
+
+
+class TestNumbersAndColours:
+    def test_signs(self):
+        assert (signed(0.01), signed(-0.01), signed(-0.0001), number(None)) == ("+0.010", "−0.010", "0.000", "–")
+        assert (shade(1), shade(-1), shade(0.04), shade(0.06)) == ("p10", "n10", "", "p1")
+
+    @pytest.mark.parametrize("dark", [False, True])
+    def test_text_is_read_on_every_colour(self, dark):
+        """WCAG's contrast of at least 4.5 to 1."""
+
+        def light(colour):
+            parts = [part / 255 for part in colour]
+            linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+            return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+        assert ground(1, 0, dark) == (DARK if dark else LIGHT)
+        for sign in (1, -1):
+            for depth in range(1, DEPTHS + 1):
+                one, other = sorted((light(ground(sign, depth, dark)), light(ink(sign, depth, dark))))
+                assert (other + 0.05) / (one + 0.05) >= 4.5, (sign, depth)
