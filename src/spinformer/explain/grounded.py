@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
-from spinformer.attention.play import Played, Units, play
+from spinformer.attention.play import Played, Units, play, settle
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
-from spinformer.games import Estimate, estimate_values
+from spinformer.games import Estimate, Game, Survey, estimate_values, survey
+from spinformer.ising import DenseCouplings
 from spinformer.models.grounding import GameHead, GroundedGames
 from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
@@ -19,6 +20,8 @@ from spinformer.precision import full_precision
 Score = Literal["shapley", "banzhaf", "field", "attention"]
 # How a grounded game makes an Ising model: Gibbs weights, which its bounded values cannot make collapse.
 SETTINGS = Settings(weighting="gibbs", proposal="annealed", couplings="dense", estimator="auto")
+# Under uniform weights. Couplings are at most half of the critical strength, so full steps halve the error each time.
+PLAIN = Settings(couplings="dense", solver="damped", damping=1.0)
 TEMPERATURE = 0.25
 # Fields in units of the temperature over this, so that the attention of important words does not saturate.
 SOFTENING = 4.0
@@ -69,17 +72,37 @@ class Grounded:
         return estimate_values(games.game(), index, self.samples, seed=torch.tensor(seed), shared=True)
 
     @torch.no_grad()
+    def survey(self, games: GroundedGames, pair_samples: int, seed: int = 0) -> Survey:
+        """Shapley, Banzhaf values and interactions of the decided class, together; `samples` coalitions for words."""
+        return survey(games.game(), self.samples, pair_samples, seed=torch.tensor(seed))
+
+    @torch.no_grad()
     @full_precision
     def play(self, games: GroundedGames, temperature: float = TEMPERATURE, seed: int = 0) -> Played:
         """Fields, couplings and mean-field attention of the game, by the paper's equations in share units."""
-        checks.positive("temperature", temperature)
         game = games.game()
-        heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
-        units = Units(heat / SOFTENING, torch.full_like(heat, 0.5))
-        gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
-        if game.mask is not None:
-            gate = gate * game.mask
+        gate, heat, units = _units(game, temperature)
         return play(game, gate, heat, SETTINGS, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
+
+
+@torch.no_grad()
+@full_precision
+def play_survey(game: Game, found: Survey, temperature: float = TEMPERATURE) -> Played:
+    """Fields, couplings and mean-field attention in share units, as `Grounded.play`, of values that are known."""
+    gate, heat, units = _units(game, temperature)
+    values = torch.stack([found.shapley.values, found.banzhaf.values], 1)
+    couplings = DenseCouplings(found.interactions.values, hollow=True)
+    return settle(game, values, couplings, gate, heat, PLAIN, units, torch.full_like(heat, found.shapley.budget))
+
+
+def _units(game: Game, temperature: float) -> tuple[Tensor, Tensor, Units]:
+    """Gate, (B, n), temperature, (B,), and units of a game of probabilities."""
+    checks.positive("temperature", temperature)
+    heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
+    gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
+    if game.mask is not None:
+        gate = gate * game.mask
+    return gate, heat, Units(heat / SOFTENING, torch.full_like(heat, 0.5))
 
 
 class GroundedScores:
