@@ -1,6 +1,7 @@
 """Which words, and which pairs of words, decided: from one forward pass of a classifier that has a game.
 
-MODEL is a folder with a classifier and its game (`spinformer ground` makes one for any Hugging Face classifier).
+MODEL is a folder with a classifier and its game (`spinformer ground` makes one for any Hugging Face classifier). One
+that has none is explained by masking words, with some hundred passes (extra `compare`).
 Words that spoke for the decision are blue, those against it orange.
 """
 
@@ -16,8 +17,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("premise", metavar="TEXT", help="the text, or the premise")
     parser.add_argument("hypothesis", metavar="SECOND", nargs="?", help="the hypothesis, for pairs")
     parser.add_argument("--output", type=Path, help="also save the explanation as JSON")
-    parser.add_argument("--samples", type=int, default=64, help="coalitions for the words' values (default 64)")
-    parser.add_argument("--pair-samples", type=int, default=16, help="coalitions for the pairs' (default 16)")
+    parser.add_argument("--method", choices=("auto", "grounded", "masked"), default="auto", help="default %(default)s")
+    parser.add_argument("--budget", type=int, default=512, help="masked passes, without a game (default %(default)s)")
+    parser.add_argument("--samples", type=int, default=32, help="coalitions for the words' values (default 32)")
+    parser.add_argument("--pair-samples", type=int, default=8, help="coalitions for the pairs' (default 8)")
     parser.add_argument("--temperature", type=float, default=0.25, help="gamma of the Ising model (default 0.25)")
     parser.add_argument("--top", type=int, default=5, help="words and pairs to list (default 5)")
     parser.add_argument("--max-length", type=int, default=128, help="tokens kept (default 128)")
@@ -36,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
         tokenizer,
         args.premise,
         args.hypothesis,
+        method=args.method,
+        budget=args.budget,
         samples=args.samples,
         pair_samples=args.pair_samples,
         temperature=args.temperature,
