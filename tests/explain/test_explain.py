@@ -115,7 +115,9 @@ class TestExplain:
 
         bare = BertForSequenceClassification(bert(num_labels=3))
         with pytest.raises(ValueError, match="spinformer ground"):
-            explain(bare, tokenizer(), "a man", "a dog")
+            explain(bare, tokenizer(), "a man", "a dog", method="grounded")
+        with pytest.raises(ValueError, match="'auto', 'grounded', 'masked'"):
+            explain(bare, tokenizer(), "a man", "a dog", method="guess")
         with pytest.raises(ValueError, match="hypothesis 0 must be a text"):
             explain(model, tokenizer(), "a man", " ")
         with pytest.raises(ValueError, match="at least 2"):
@@ -126,6 +128,15 @@ class TestExplain:
         assert explain(model, tokenizer(), "a man", "a dog", grounded=grounded) == explain(
             model, tokenizer(), "a man", "a dog"
         )
+
+    def test_gibbs_weights_are_an_option(self, model):
+        """They change the Ising model, and not the values."""
+        plain = explain(model, tokenizer(), "a man runs", "a dog")
+        gibbs = explain(model, tokenizer(), "a man runs", "a dog", weighting="gibbs")
+        assert plain.importance == gibbs.importance
+        assert plain.pairs == gibbs.pairs
+        assert plain.attention != gibbs.attention
+        assert plain.ess == plain.samples
 
     def test_command(self, folder, tmp_path, capsys):
         saved = tmp_path / "found.json"

@@ -11,9 +11,9 @@ import torch
 from matplotlib.figure import Figure
 
 from spinformer.explain import explain, pictures
-from spinformer.explain.grounded import SETTINGS, Grounded
+from spinformer.explain.grounded import Grounded
 from spinformer.explain.pictures.canvas import MISSING, ink_on, shown
-from spinformer.explain.spins import iterate
+from spinformer.explain.spins import SOLVER, iterate
 from spinformer.ising import Ising, mean_field
 from spinformer.models.grounding import GameHead, GroundingConfig, digest
 from tests.explain import toys
@@ -207,7 +207,7 @@ class TestSpins:
             torch.testing.assert_close(path[-1], solved.magnetization, atol=1e-4, rtol=0)
         reference = mean_field(ising, max_steps=len(path) - 1, tol=1e-12, return_trajectory=True).trajectory
         torch.testing.assert_close(path.transpose(0, 1), reference, atol=1e-6, rtol=0)
-        assert float(residual[-1].max()) <= 0.01 * SETTINGS.tol
+        assert float(residual[-1].max()) <= 0.01 * SOLVER.tol
 
     def test_trace_ends_in_the_explanation(self, grounded):
         trace = pictures.trace_spins(grounded, toys.tokenizer(), *TEXT)

@@ -72,6 +72,8 @@ def test_every_head(encoder, head, game):
         {"model.pooling.attention.log_temperature"} if game else set()
     )
     for name, parameter in trained.items():
+        if name.startswith("game."):  # learns from parts of texts alone (tests/training/test_grounded.py)
+            continue
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
         assert float(parameter.grad.abs().max()) > 0 or "key.bias" in name, name  # softmax does not see the keys' bias

@@ -118,6 +118,20 @@ def play(
     else:
         pairs = estimate_values(game, "BII", budget, seed=seed + 1, **sampled).values
         interactions = DenseCouplings(pairs, hollow=True)
+    return settle(game, values, interactions, gate, temperature, settings, units, ess)
+
+
+def settle(
+    game: Game,
+    values: Tensor,
+    interactions: Couplings,
+    gate: Tensor,
+    temperature: Tensor,
+    settings: Settings,
+    units: Units | None,
+    ess: Tensor,
+) -> Played:
+    """The same from values that are known: SV and BV, (B, 2, n), and interactions; ess: (B,), passed on."""
     fields, couplings = _hamiltonian(game, values, gate, temperature, interactions, units)
     solved = mean_field(
         Ising(fields, couplings, temperature, game.mask, trusted=True),

@@ -1,6 +1,7 @@
 """Which words, and which pairs of words, decided: from one forward pass of a classifier that has a game.
 
-MODEL is a folder with a classifier and its game (`spinformer ground` makes one for any Hugging Face classifier).
+MODEL is a folder with a classifier and its game (`spinformer ground` makes one for any Hugging Face classifier). One
+that has none is explained by masking words, with some hundred passes (extra `compare`).
 Words that spoke for the decision are blue, those against it orange.
 
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
@@ -38,8 +39,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)"
     )
     parser.add_argument("--output", type=Path, help="also save the explanation as JSON; with --file, a folder of them")
-    parser.add_argument("--samples", type=int, default=64, help="coalitions for the words' values (default 64)")
-    parser.add_argument("--pair-samples", type=int, default=16, help="coalitions for the pairs' (default 16)")
+    parser.add_argument("--method", choices=("auto", "grounded", "masked"), default="auto", help="default %(default)s")
+    parser.add_argument("--budget", type=int, default=512, help="masked passes, without a game (default %(default)s)")
+    parser.add_argument("--samples", type=int, default=16, help="coalitions for the words' values (default 16)")
+    parser.add_argument("--pair-samples", type=int, default=6, help="coalitions for the pairs' (default 6)")
     parser.add_argument("--temperature", type=float, default=0.25, help="gamma of the Ising model (default 0.25)")
     parser.add_argument("--top", type=int, default=5, help="words and pairs to list (default 5)")
     parser.add_argument("--max-length", type=int, default=128, help="tokens kept (default 128)")
@@ -93,6 +96,8 @@ def _explained(args: argparse.Namespace, first: list[str], second: list[str] | N
 
     model, tokenizer = load_classifier(args.model, device=args.device)
     options: dict[str, Any] = {
+        "method": args.method,
+        "budget": args.budget,
         "samples": args.samples,
         "pair_samples": args.pair_samples,
         "temperature": args.temperature,

@@ -14,7 +14,7 @@ from spinformer.evaluate.explanations import Method, Table, compare
 from spinformer.evaluate.faithfulness import Comprehensiveness, LeaveOneOutCorrelation, Sufficiency
 from spinformer.evaluate.games import MAX_WORDS, Agreement, Fit, GameFit, InteractionAgreement
 from spinformer.evaluate.plausibility import HighlightAgreement
-from spinformer.explain.grounded import GIBBS, Grounded
+from spinformer.explain.grounded import Grounded
 from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
@@ -128,12 +128,12 @@ def interactions(panel: Panel) -> Agreement | None:
 
 def diagnostics(panel: Panel) -> dict[str, float]:
     """Convergence of the mean field over the texts, and the effective sample size as a part of K where coalitions are
-    weighted by Gibbs factors, `GIBBS` (where they count alike, as by default, it is all of K)."""
+    weighted by Gibbs factors (where they count alike, as by default, it is all of K)."""
     grounded, ess, converged = _grounded(panel), [], []
     for rows in progress(_chunks(len(panel.texts)), "mean field"):
         games = grounded.games(split(panel.classifier.tokenizer, panel.texts.select(rows), panel.max_length))
         converged.append(grounded.play(games).solved.converged.float().cpu())
-        ess.append(grounded.play(games, settings=GIBBS).ess.cpu() / grounded.samples)
+        ess.append(grounded.play(games, weighting="gibbs").ess.cpu() / grounded.samples)
     share = torch.cat(ess)
     return {
         "ess_mean": float(share.mean()),

@@ -13,7 +13,7 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
     "embeddings alone": {"layers": (0,)},
     "one head": {"heads": 1},
     "narrow": {"dim": 32, "heads": 4, "hidden": 128},
-    "wide": {"dim": 256, "hidden": 1024, "readout": 256},
+    "wide": {"dim": 512, "hidden": 1024, "readout": 256},
     "two subsets": {"subsets": 2},
     "eight subsets": {"subsets": 8},
     "Shapley kernel": {"draw": "kernel"},

@@ -16,6 +16,7 @@ HEADS = {
     "attention": "attention",
     "released": "released",
     "paper": "paper-layer",
+    "grounded": "grounded",
 }
 # What the first search held fixed: the default recipe before it.
 START: Mapping[str, Any] = {
@@ -59,7 +60,7 @@ VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "attention": ({}, {"learning_rate": 5e-4}),
     "released": ({},),
     "paper": ({},),
-    "grounded": ({}, {"masked_weight": 0.1}),
+    "grounded": ({},),
 }
 
 

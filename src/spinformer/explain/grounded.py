@@ -8,18 +8,20 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
-from spinformer.attention.play import Played, Units, play
+from spinformer.attention.play import Played, Units, play, settle
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
-from spinformer.games import Estimate, estimate_values
+from spinformer.games import Estimate, Game, Survey, Weighting, estimate_values, survey
+from spinformer.ising import DenseCouplings
 from spinformer.models.grounding import FOLDER, GameHead, GroundedGames
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.precision import full_precision
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
 # How a grounded game makes an Ising model. Coalitions count alike: fields weighted by Gibbs factors, which look at
-# coalitions of nearly all words only, are less faithful (docs/grounding.md).
-SETTINGS = Settings(weighting="uniform", proposal="uniform", couplings="dense", estimator="auto")
+# coalitions of nearly all words only, are less faithful (docs/grounding.md). Couplings are well below the critical
+# strength, so full steps bring the mean field near at once.
+PLAIN = Settings(couplings="dense", solver="damped", damping=1.0)
 GIBBS = Settings(weighting="gibbs", proposal="annealed", couplings="dense", estimator="auto")
 TEMPERATURE = 0.25
 # Fields in units of the temperature over this, so that the attention of important words does not saturate.
@@ -30,50 +32,49 @@ PART = 0.2
 
 @dataclass(frozen=True)
 class Grounded:
-    """A frozen classifier with its game head (`spinformer ground` makes one), or a model with head "grounded", which is
-    a game itself, without.
+    """A classifier with its game: a frozen one with the head that `spinformer ground` made for it, or a model with head
+    "grounded", which was trained with one.
 
-    samples: K coalitions for every estimate; they cost no pass of the classifier.
+    samples, pair_samples: coalitions for the values of words and of pairs; they cost no pass of the classifier.
     """
 
     model: Any
     head: GameHead | None = None
     samples: int = 32
+    pair_samples: int = 8
 
     def __post_init__(self) -> None:
-        if self.head is None and getattr(self.model.config, "head", None) != "grounded":
-            raise ValueError(f"a {type(self.model).__name__} is no game itself: it needs a game head")
+        if self.head is None:
+            own = getattr(self.model, "game", None)
+            if not isinstance(own, GameHead):
+                raise ValueError(f"a {type(self.model).__name__} without a game of its own needs a game head")
+            object.__setattr__(self, "head", own)
 
     @property
     def masking(self) -> Masking:
         """How words were taken away when the game was learnt."""
-        return "attention" if self.head is None else self.head.config.masking
+        return self._head.config.masking
 
     @classmethod
     def load(cls, folder: Path, model: Any, samples: int = 32) -> "Grounded":
-        """With the head that lies with the model in `folder`, where the model is no game itself."""
-        if getattr(model.config, "head", None) == "grounded":
+        """With the game that the model was trained with, or else with the head that lies in `folder`."""
+        if isinstance(getattr(model, "game", None), GameHead):
             return cls(model, None, samples)
         head = GameHead.load(folder, model).to(next(model.parameters()).device)
         return cls(model, head, samples)
 
     @classmethod
     def find(cls, model: Any, folder: Path | None = None) -> "Grounded | None":
-        """The game of a model: itself, or the head in `folder`, its own where not given; None where there is none."""
+        """The game of a model: its own, or the head in `folder`, its own where not given; None where there is none."""
         place = folder or Path(str(getattr(model, "name_or_path", "") or ""))
-        if getattr(model.config, "head", None) == "grounded" or (place / FOLDER / "game.json").is_file():
+        if isinstance(getattr(model, "game", None), GameHead) or (place / FOLDER / "game.json").is_file():
             return cls.load(place, model)
         return None
 
     @torch.no_grad()
     def games(self, words: Words) -> GroundedGames:
         """The predicted games of a batch of texts: one pass."""
-        device = next(self.model.parameters()).device
-        words = words.to(device)
-        if self.head is None:
-            output = self.model(**words.inputs, output_game=True)
-            return GroundedGames.of(self.model.classifier, output.features, output.logits, words)
-        return self.head.games(self.model, words)
+        return self._head.games(self.model, words.to(next(self.model.parameters()).device))
 
     @torch.no_grad()
     def values(self, games: GroundedGames, index: Literal["SV", "BV", "BII", "SII"], seed: int = 0) -> Estimate:
@@ -83,17 +84,48 @@ class Grounded:
     @torch.no_grad()
     @full_precision
     def play(
-        self, games: GroundedGames, temperature: float = TEMPERATURE, seed: int = 0, settings: Settings = SETTINGS
+        self,
+        games: GroundedGames,
+        temperature: float = TEMPERATURE,
+        seed: int = 0,
+        weighting: Weighting = "uniform",
     ) -> Played:
-        """Fields, couplings and mean-field attention of the game, by the paper's equations in share units."""
-        checks.positive("temperature", temperature)
+        """Fields, couplings and mean-field attention of the game, by the paper's equations in share units.
+
+        weighting "uniform": from the coalitions of `survey`; "gibbs": the paper's target, from coalitions drawn by
+        annealing.
+        """
         game = games.game()
-        heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
-        units = Units(heat / SOFTENING, torch.full_like(heat, PART))
-        gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
-        if game.mask is not None:
-            gate = gate * game.mask
-        return play(game, gate, heat, settings, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
+        if weighting == "uniform":
+            pairs = min(self.samples, self.pair_samples)
+            return play_survey(game, survey(game, self.samples, pairs, seed=torch.tensor(seed)), temperature)
+        gate, heat, units = _units(game, temperature)
+        return play(game, gate, heat, GIBBS, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
+
+    @property
+    def _head(self) -> GameHead:
+        assert self.head is not None  # set in __post_init__
+        return self.head
+
+
+@torch.no_grad()
+@full_precision
+def play_survey(game: Game, found: Survey, temperature: float = TEMPERATURE) -> Played:
+    """Fields, couplings and mean-field attention in share units, as `Grounded.play`, of values that are known."""
+    gate, heat, units = _units(game, temperature)
+    values = torch.stack([found.shapley.values, found.banzhaf.values], 1)
+    couplings = DenseCouplings(found.interactions.values, hollow=True)
+    return settle(game, values, couplings, gate, heat, PLAIN, units, torch.full_like(heat, found.shapley.budget))
+
+
+def _units(game: Game, temperature: float) -> tuple[Tensor, Tensor, Units]:
+    """Gate, (B, n), temperature, (B,), and units of a game of probabilities."""
+    checks.positive("temperature", temperature)
+    heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
+    gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
+    if game.mask is not None:
+        gate = gate * game.mask
+    return gate, heat, Units(heat / SOFTENING, torch.full_like(heat, PART))
 
 
 class GroundedScores:

@@ -1,7 +1,7 @@
 """The spins of an explained text at work: how they converge, and what they do from cold to hot."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -9,12 +9,14 @@ from torch import Tensor
 
 from spinformer import checks
 from spinformer.attention.play import Played
+from spinformer.attention.settings import Settings
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
-from spinformer.explain.grounded import SETTINGS, TEMPERATURE, Grounded
+from spinformer.explain.grounded import TEMPERATURE, Grounded
 from spinformer.ising import Ising, mean_field
 from spinformer.models.grounding import GroundedGames
 
+SOLVER = Settings()  # damping, steps and tolerance of the paper
 # A trace goes on until its residual is this part of the solver's tolerance, so that one sees it fall.
 BEYOND = 0.01
 # Of the temperature at which the model was made, from cold to hot.
@@ -69,19 +71,22 @@ def trace_spins(
     *,
     temperature: float = TEMPERATURE,
     steps: int = 60,
-    pair_samples: int = 16,
+    samples: int = 16,
+    pair_samples: int = 6,
     max_length: int = 128,
     seed: int = 0,
 ) -> SpinTrace:
     """The iteration of Eq. 16 on the Ising model of the explanation that `explain` gives with the same arguments."""
-    words, ising = _model(grounded, tokenizer, premise, hypothesis, temperature, pair_samples, max_length, seed)
+    words, ising = _model(
+        grounded, tokenizer, premise, hypothesis, temperature, (samples, pair_samples), max_length, seed
+    )
     path, residual = iterate(ising, steps=steps)
     return SpinTrace(
         words.words[0],
         words.sides[0],
         temperature,
-        SETTINGS.damping,
-        SETTINGS.tol,
+        SOLVER.damping,
+        SOLVER.tol,
         tuple(tuple(m) for m in path[:, 0].tolist()),
         tuple(residual[:, 0].tolist()),
     )
@@ -95,7 +100,8 @@ def sweep_temperature(
     *,
     temperatures: Sequence[float] | None = None,
     temperature: float = TEMPERATURE,
-    pair_samples: int = 16,
+    samples: int = 16,
+    pair_samples: int = 6,
     max_length: int = 128,
     seed: int = 0,
 ) -> Sweep:
@@ -109,7 +115,9 @@ def sweep_temperature(
         raise ValueError("temperatures must hold at least one number; got none")
     for one in through:
         checks.positive("temperatures", one)
-    words, ising = _model(grounded, tokenizer, premise, hypothesis, temperature, pair_samples, max_length, seed)
+    words, ising = _model(
+        grounded, tokenizer, premise, hypothesis, temperature, (samples, pair_samples), max_length, seed
+    )
     many = Ising(
         ising.fields.expand(len(through), -1),
         ising.couplings.dense().expand(len(through), -1, -1),
@@ -118,11 +126,11 @@ def sweep_temperature(
     with torch.no_grad():
         solved = mean_field(
             many,
-            max_steps=SETTINGS.max_steps,
-            damping=SETTINGS.damping,
-            tol=SETTINGS.tol,
-            correction=SETTINGS.correction,
-            solver=SETTINGS.solver,
+            max_steps=SOLVER.max_steps,
+            damping=SOLVER.damping,
+            tol=SOLVER.tol,
+            correction=SOLVER.correction,
+            solver=SOLVER.solver,
         )
     return Sweep(
         words.words[0],
@@ -136,7 +144,7 @@ def sweep_temperature(
 
 @torch.no_grad()
 def iterate(
-    ising: Ising, *, steps: int, damping: float = SETTINGS.damping, tolerance: float = BEYOND * SETTINGS.tol
+    ising: Ising, *, steps: int, damping: float = SOLVER.damping, tolerance: float = BEYOND * SOLVER.tol
 ) -> tuple[Tensor, Tensor]:
     """m <- damping F(m) + (1 - damping) m from m = 0, F(m)_i = tanh((h_i + sum_j J_ij m_j) / gamma)      (Eq. 16)
 
@@ -153,9 +161,11 @@ def iterate(
     return torch.stack(path), torch.stack(residual)
 
 
-def played(grounded: Grounded, games: GroundedGames, samples: int, temperature: float, seed: int) -> Played:
+def played(
+    grounded: Grounded, games: GroundedGames, samples: int, pair_samples: int, temperature: float, seed: int
+) -> Played:
     """The Ising models of an explanation with this seed, and their mean fields."""
-    return Grounded(grounded.model, grounded.head, samples).play(games, temperature, seed + 3)
+    return replace(grounded, samples=samples, pair_samples=pair_samples).play(games, temperature, seed)
 
 
 def _model(
@@ -164,11 +174,11 @@ def _model(
     premise: str,
     hypothesis: str | None,
     temperature: float,
-    samples: int,
+    budget: tuple[int, int],
     max_length: int,
     seed: int,
 ) -> tuple[Words, Ising]:
-    checks.at_least("pair_samples", samples, 2)
+    checks.at_least("samples", min(budget), 2)
     words = split(tokenizer, Texts([premise], None if hypothesis is None else [hypothesis]), max_length)
-    found = played(grounded, grounded.games(words), samples, temperature, seed)
+    found = played(grounded, grounded.games(words), *budget, temperature, seed)
     return words, Ising(found.fields, found.couplings, temperature)

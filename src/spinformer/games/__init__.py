@@ -8,6 +8,7 @@ from spinformer.games.joint import estimate_joint
 from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions, low_rank_of
 from spinformer.games.norm import NormGame
 from spinformer.games.sums import SumGame
+from spinformer.games.surveying import Survey, survey
 
 __all__ = [
     "MAX_PLAYERS",
@@ -19,6 +20,7 @@ __all__ = [
     "NormGame",
     "ProposalName",
     "SumGame",
+    "Survey",
     "TableGame",
     "Weighting",
     "estimate_joint",
@@ -28,4 +30,5 @@ __all__ = [
     "low_rank_interactions",
     "low_rank_of",
     "make_proposal",
+    "survey",
 ]

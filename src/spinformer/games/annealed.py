@@ -8,7 +8,7 @@ from spinformer.games.proposals import Proposal
 from spinformer.rng import uniforms
 
 GROUP = 8
-HEATED, SETTLED = 6, 2
+HEATED, SETTLED = 12, 4
 # Sweep s of HEATED ends at (s / HEATED)^RISE of the last inverse temperature: smaller steps while all is hot.
 RISE = 1.5
 # Between the random numbers of one sweep and the next; seeds that are as far apart would share them.

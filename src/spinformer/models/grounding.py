@@ -44,7 +44,7 @@ class GroundingConfig:
     width: int
     classes: int
     heads: int = 16
-    dim: int = 128
+    dim: int = 256
     hidden: int = 512
     readout: int = 128
     dropout: float = 0.0

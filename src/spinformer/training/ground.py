@@ -32,7 +32,7 @@ from spinformer.progress import progress
 
 Draw = Literal["sizes", "kernel", "edges", "own"]
 STATE = "state.pt"
-WORKERS = 3  # processes that split texts into words while a GPU works
+WORKERS = 2  # processes that split texts into words while a GPU works
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Grounding:
     max_length: int = 128
     layers: tuple[int, ...] = ()
     heads: int = 16
-    dim: int = 128
+    dim: int = 256
     hidden: int = 512
     readout: int = 128
     form: Form = "softmax"

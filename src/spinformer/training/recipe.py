@@ -74,7 +74,9 @@ class Recipe:
     views: int = _option(1, "copies of the data for the teacher to label, all but the first with words left out")
     objective: Objective = _option("plain", "grounded: the head's game learns what the model says of parts of texts")
     ground_weight: float = _option(1.0, "of the game's error in objective grounded")
+    ground_factor: float = _option(3.0, "the game's learning rate over the encoder's in objective grounded")
     masked_weight: float = _option(0.5, "of the cross-entropy on parts of texts in objective grounded")
+    whole: float = _option(0.25, "part of objective grounded's second pass that sees whole texts again, for R-Drop")
     ema: float = _option(0.0, "decay of the moving average of the weights that is kept; 0 for none")
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
@@ -94,10 +96,10 @@ class Recipe:
         for name, smallest in least.items():
             if getattr(self, name) is not None:
                 checks.at_least(name, getattr(self, name), smallest)
-        for name in ("learning_rate", "head_factor", "factor", "clip", "vector_length"):
+        for name in ("learning_rate", "head_factor", "ground_factor", "factor", "clip", "vector_length"):
             if getattr(self, name) is not None:
                 checks.positive(name, getattr(self, name))
-        for name in ("dropout", "encoder_dropout", "warmup", "label_smoothing", "ema"):
+        for name in ("dropout", "encoder_dropout", "warmup", "label_smoothing", "ema", "whole"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{name} must be in [0, 1); got {value}")
@@ -106,11 +108,13 @@ class Recipe:
                 raise ValueError(f"{name} must not be negative; got {getattr(self, name)}")
         if not 0 <= self.teacher_weight <= 1:
             raise ValueError(f"teacher_weight must be in [0, 1]; got {self.teacher_weight}")
-        if self.objective == "grounded":
-            if self.head != "grounded":
-                raise ValueError(f"objective 'grounded' is for head 'grounded'; got head {self.head!r}")
-            if self.consistency or self.mixup:
-                raise ValueError("objective 'grounded' has a second pass of its own: leave consistency and mixup at 0")
+        if (self.objective == "grounded") != (self.head == "grounded"):
+            raise ValueError(
+                f"objective 'grounded' and head 'grounded' go together; got objective {self.objective!r} and head "
+                f"{self.head!r}"
+            )
+        if self.objective == "grounded" and self.mixup:
+            raise ValueError("objective 'grounded' takes texts apart, which mixup cannot mix: leave mixup at 0")
         if self.views > 1 and self.teacher is None:
             raise ValueError(f"views are for a teacher to label, and there is none; got views {self.views}")
         if self.head in WORD_HEADS and self.vectors is None:

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset, Sampler
 from transformers import ProgressCallback, Trainer, TrainerCallback, TrainingArguments
 
 from spinformer.data.features import Collate, Features, LengthSampler
+from spinformer.models.grounding import GroundedGames
 from spinformer.training.average import Average
 from spinformer.training.ground import draw_coalitions
 from spinformer.training.meter import Bar, Meter
@@ -97,26 +98,37 @@ class ClassifierTrainer(Trainer):
         return loss, outputs
 
     def _grounded(self, model: nn.Module, inputs: dict[str, Any], targets: Tensor) -> tuple[Tensor, Any]:
-        """CE(p(N), y) + masked_weight CE(p(C), y) + ground_weight KL(p(C) || q(C)),   C random tokens
+        """CE(p(N), y) + masked_weight CE(p(C), y) + consistency D(p(N), p'(N)) + ground_weight KL(p(C) || q(C))
 
-        p(C): what the model says when it sees C alone, from a second pass in the same batch; q(C): what its game
-        predicts from the pass over the whole text. p(C) is taught the label, not to agree with q(C).
+        p(C): what the model says when it sees the tokens C alone, from a second pass in the same batch; q(C): what its
+        game predicts from the pass over the whole text. C is random, and all tokens for a part `whole` of the rows: for
+        these alone, two passes p and p' under different dropout must agree (D as in R-Drop). The model is taught the
+        label, and never to agree with its game.
         """
         recipe, rows = self.recipe, len(targets)
         network: Any = getattr(model, "module", model)
         mask = inputs["attention_mask"]
         players = network.players(inputs["input_ids"], mask)
         coalition = draw_coalitions(players, 1, "sizes", seed=int(torch.randint(2**31, ()))).squeeze(1)
+        again = (torch.rand(rows) < recipe.whole).to(mask.device)
+        coalition = torch.where(again[:, None], players, coalition)
         doubled = {name: torch.cat([value, value]) for name, value in inputs.items()}
         doubled["attention_mask"][rows:] = mask * (coalition | ~players)
         outputs = model(**doubled, output_game=True)
         full, masked = outputs.logits.float().chunk(2)
-        sums = (coalition.to(outputs.features.dtype)[:, None] @ outputs.features[:rows]).squeeze(1)
-        predicted, real = network.classifier(sums).log_softmax(-1), masked.detach().log_softmax(-1)
-        apart = (real.exp() * (real - predicted)).sum(-1)
+        games = GroundedGames(
+            network.game.readout,
+            outputs.features[:rows] * players[..., None],
+            full.detach().log_softmax(-1),
+            players,
+        )
+        predicted, real = games.log_probabilities(coalition[:, None]).squeeze(1), masked.detach().log_softmax(-1)
+        apart = (real.exp() * (real - predicted)).sum(-1) * ~again
         loss = functional.cross_entropy(full, targets, label_smoothing=recipe.label_smoothing)
         loss = loss + recipe.masked_weight * functional.cross_entropy(masked, targets)
-        loss = loss + recipe.ground_weight * apart.mean()
+        loss = loss + recipe.ground_weight * apart.sum() / (~again).sum().clamp_min(1)
+        if recipe.consistency:
+            loss = loss + recipe.consistency * (_apart(full, masked) * again).sum() / again.sum().clamp_min(1)
         self.meter.add(full, targets, None, apart=apart)
         return loss, outputs
 
@@ -129,22 +141,24 @@ class ClassifierTrainer(Trainer):
         return torch.cat([order + copy * part for copy in range(copies)]).to(device), weight.to(device)
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
-        """AdamW; decay on matrices alone, the head at `head_factor` times the encoder's rate."""
+        """AdamW; decay on matrices alone; the head at `head_factor` times the encoder's rate, a game at
+        `ground_factor` times that."""
         if self.optimizer is None:
             recipe = self.recipe
-            groups: dict[tuple[bool, bool], list[Tensor]] = {}
+            groups: dict[tuple[float, bool], list[Tensor]] = {}
             for name, parameter in self.network.named_parameters():
                 if parameter.requires_grad:
-                    key = (".encoder." in f".{name}", parameter.dim() > 1)
+                    factor = recipe.ground_factor if name.startswith("game.") else recipe.head_factor
+                    key = (1.0 if ".encoder." in f".{name}" else factor, parameter.dim() > 1)
                     groups.setdefault(key, []).append(parameter)
             self.optimizer = AdamW(
                 [
                     {
                         "params": parameters,
-                        "lr": recipe.learning_rate * (1.0 if encoder else recipe.head_factor),
+                        "lr": recipe.learning_rate * factor,
                         "weight_decay": recipe.weight_decay if matrix else 0.0,
                     }
-                    for (encoder, matrix), parameters in groups.items()
+                    for (factor, matrix), parameters in groups.items()
                 ],
                 lr=recipe.learning_rate,
                 fused=self.args.device.type == "cuda",
@@ -222,8 +236,13 @@ def model_labels(model: nn.Module) -> int:
 
 def _disagreement(logits: Tensor) -> Tensor:
     """(KL(p || q) + KL(q || p)) / 2, mean over pairs; the first half of the rows is p, the second q."""
-    p, q = logits.log_softmax(-1).chunk(2)
-    return ((p.exp() - q.exp()) * (p - q)).sum(-1).mean() / 2
+    return _apart(*logits.chunk(2)).mean()
+
+
+def _apart(first: Tensor, second: Tensor) -> Tensor:
+    """(KL(p || q) + KL(q || p)) / 2 of each row, from logits."""
+    p, q = first.log_softmax(-1), second.log_softmax(-1)
+    return ((p.exp() - q.exp()) * (p - q)).sum(-1) / 2
 
 
 def _accuracy(prediction: Any) -> dict[str, float]:

@@ -16,10 +16,11 @@ class NeuroGameConfig(PreTrainedConfig):
 
     game: options of `spinformer.attention.NeuroGameAttention` (heads, head_dim, temperature, samples, eval_samples,
     preset and its settings), for head "neurogame". grounding: options of `spinformer.models.grounding.GroundingConfig`
-    (layers, heads, dim, hidden, readout), for head "grounded", where the classifier is a game itself and its answer the
-    value of all words together. The other heads are baselines. residual: whether the first token's vector is added to
-    the game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps; special_ids: tokens that
-    the tokenizer adds: never players of a grounded game, nor of the other where its `special_tokens` is false.
+    (layers, heads, dim, hidden, readout), for head "grounded": the first token's vector, and beside the classifier a
+    game of what it says of parts of the text. The other heads are baselines. residual: whether the first token's vector
+    is added to the game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps;
+    special_ids: tokens that the tokenizer adds: never players of a grounded game, nor of the other where its
+    `special_tokens` is false.
     """
 
     model_type = "neurogame"

@@ -1,6 +1,5 @@
 """From token vectors to one vector a text (poolings), and from that to logits (classifiers)."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,7 +7,6 @@ from torch import Tensor, nn
 
 from spinformer.attention import NeuroGameAttention
 from spinformer.attention.output import NeuroGameOutput
-from spinformer.models.grounding import GroundingConfig, Readout, TokenMap
 
 # What a pooling gives: one vector a text (B, d), and the game where one was played.
 Pooled = tuple[Tensor, NeuroGameOutput | None]
@@ -65,20 +63,8 @@ class NeuroGamePooling(nn.Module):
         return pooled, game
 
 
-class GroundedPooling(TokenMap):
-    """z = sum over the words' tokens of a_i (`TokenMap`), what the grand coalition of the grounded game adds up to."""
-
-    def pool(self, hidden_states: Sequence[Tensor], mask: Tensor, special: Tensor | None) -> tuple[Tensor, Tensor]:
-        """z, (B, dim + H), and a, (B, n, dim + H), which is 0 for special tokens and padding."""
-        players = mask if special is None else mask & ~special.bool()
-        tokens = self(hidden_states) * players[..., None]
-        return tokens.sum(1), tokens
-
-
-def pooling(head: str, dim: int, *, residual: bool, game: dict[str, Any], grounding: GroundingConfig) -> nn.Module:
+def pooling(head: str, dim: int, *, residual: bool, game: dict[str, Any]) -> nn.Module:
     """The pooling of this head."""
-    if head == "grounded":
-        return GroundedPooling(grounding)
     if head == "neurogame":
         return NeuroGamePooling(dim, residual, **game)
     if head == "attention":
@@ -86,12 +72,8 @@ def pooling(head: str, dim: int, *, residual: bool, game: dict[str, Any], ground
     return Mean() if head == "mean" else FirstToken()
 
 
-def classifier(
-    head: str, dim: int, labels: int, *, layers: int, dropout: float, grounding: GroundingConfig
-) -> nn.Module:
-    """h = GELU(W h + b), `layers` times, then logits o = W h + b (Eqs. 28-29); two heads have their own."""
-    if head == "grounded":
-        return Readout(grounding)
+def classifier(head: str, dim: int, labels: int, *, layers: int, dropout: float) -> nn.Module:
+    """h = GELU(W h + b), `layers` times, then logits o = W h + b (Eqs. 28-29); the released head has its own."""
     if head == "released":
         return released(dim, labels, dropout)
     steps: list[nn.Module] = []

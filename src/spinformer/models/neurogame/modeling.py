@@ -19,23 +19,22 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceCl
 
 from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
+from spinformer.models.grounding import GameHead
 from spinformer.models.neurogame.configuration import NeuroGameConfig
-from spinformer.models.neurogame.heads import GroundedPooling, NeuroGamePooling, classifier, pooling
+from spinformer.models.neurogame.heads import NeuroGamePooling, classifier, pooling
 
 
 @dataclass
 class NeuroGameModelOutput(BaseModelOutputWithPooling):
-    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d); game: all of the game, where one was played; features:
-    a, (B, n, dim + H), what each token adds to the coalitions of a grounded game."""
+    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d); game: all of the game, where one was played."""
 
     game: NeuroGameOutput | None = None
-    features: Tensor | None = None
 
 
 @dataclass
 class NeuroGameClassifierOutput(SequenceClassifierOutput):
     """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics; or, of a
-    grounded classifier, `features`, from which `classifier` reads the value of any coalition's sum."""
+    grounded classifier, `features`, a, (B, n, dim + H), from whose sums its game reads the value of any coalition."""
 
     game: NeuroGameOutput | None = None
     features: Tensor | None = None
@@ -74,7 +73,6 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             config.hidden_size,
             residual=config.residual,
             game=config.game,
-            grounding=config.grounding_config(),
         )
         self.post_init()
 
@@ -101,34 +99,28 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             raise ValueError("expected input_ids or inputs_embeds; got neither")
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
-        asked = inputs.get("output_hidden_states")
-        if self.config.head == "grounded":
-            inputs["output_hidden_states"] = True
         encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         )
         hidden = encoded.last_hidden_state
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
-        layers = getattr(encoded, "hidden_states", None)
-        game, features = None, None
-        pooled: Any
-        if isinstance(self.pooling, GroundedPooling):
-            pooled, features = self.pooling.pool(layers or (), attention_mask.bool(), special_tokens_mask)
-        else:
-            pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
+        pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
         output = NeuroGameModelOutput(
             last_hidden_state=hidden,
             pooler_output=pooled,
-            hidden_states=layers if asked else None,
+            hidden_states=getattr(encoded, "hidden_states", None),
             game=game,
-            features=features,
         )
         return output.to_tuple() if return_dict is False else output
 
 
 class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
-    """P(class | text) = softmax(o),   o = FFN(z)                          (Eqs. 28-30)"""
+    """P(class | text) = softmax(o),   o = FFN(z)                          (Eqs. 28-30)
+
+    With head "grounded" z is the first token's vector, and `game`, a `GameHead` trained with the rest, says what the
+    model would answer of any part of the text.
+    """
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
@@ -140,8 +132,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             self.num_labels,
             layers=config.classifier_layers,
             dropout=config.dropout,
-            grounding=config.grounding_config(),
         )
+        self.game = GameHead(config.grounding_config()) if config.head == "grounded" else None
         self.post_init()
 
     def players(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
@@ -224,6 +216,10 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         """
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids
+        asked = bool(inputs.get("output_hidden_states"))
+        told = self.game if output_game else None
+        if told is not None:
+            inputs["output_hidden_states"] = True
         base = self.model(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -237,9 +233,12 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
         logits = self.classifier(vector)
         loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
-        game, features = (base.game, base.features) if output_game else (None, None)
         output = NeuroGameClassifierOutput(
-            loss=loss, logits=logits, hidden_states=base.hidden_states, game=game, features=features
+            loss=loss,
+            logits=logits,
+            hidden_states=base.hidden_states if asked else None,
+            game=base.game if output_game else None,
+            features=None if told is None else told.map([layer.detach() for layer in base.hidden_states]),
         )
         return output.to_tuple() if return_dict is False else output
 

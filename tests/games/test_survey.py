@@ -1,0 +1,59 @@
+"""All three indices from one evaluation: against three estimates, each by itself."""
+
+import pytest
+import torch
+
+from spinformer.games import TableGame, estimate_values, survey
+from tests.games.test_sums import MASK, make
+
+
+def three(game, budget, pair_budget, seed, shared):
+    estimated = [("SV", budget, 0), ("BV", budget, 1), ("BII", pair_budget, 1)]
+    return [
+        estimate_values(game, index, count, seed=torch.tensor(seed + place), shared=shared, estimator="paired")
+        for index, count, place in estimated
+    ]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("mask", [None, MASK])
+@pytest.mark.parametrize(("budget", "pair_budget"), [(16, 6), (9, 9), (2, 2)])
+def test_a_survey_is_three_estimates(mask, shared, budget, pair_budget):
+    game = make(mask=mask)
+    found = survey(game, budget, pair_budget, seed=torch.tensor(5), shared=shared)
+    for mine, plain in zip(found[:3], three(game, budget, pair_budget, 5, shared), strict=True):
+        assert mine.budget == plain.budget
+        torch.testing.assert_close(mine.values, plain.values)
+        keep = plain.stderr.isfinite()
+        torch.testing.assert_close(mine.stderr[keep], plain.stderr[keep])
+    nobody = torch.zeros(1, game.players, dtype=torch.bool)
+    torch.testing.assert_close(found.empty, game(nobody).squeeze(-1))
+
+
+def test_gradients_are_those_of_three_estimates():
+    game = make()
+    features = game.features.clone().requires_grad_()
+    own = type(game)(features, game.readout)
+    found = survey(own, 8, 4, seed=torch.tensor(1))
+    mine = torch.autograd.grad(sum(one.values.sin().sum() for one in found[:3]), features)[0]
+    plain = torch.autograd.grad(sum(one.values.sin().sum() for one in three(own, 8, 4, 1, True)), features)[0]
+    torch.testing.assert_close(mine, plain)
+
+
+def test_a_single_game_and_one_that_is_too_large_for_one_evaluation(monkeypatch):
+    table = torch.rand(2**5, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    whole = survey(TableGame(table), 12, 6, seed=torch.tensor(2))
+    assert whole.shapley.values.shape == (5,)
+    assert whole.interactions.values.shape == (5, 5)
+    monkeypatch.setattr("spinformer.games.surveying.MOST", 1)
+    parts = survey(TableGame(table), 12, 6, seed=torch.tensor(2))
+    for one, other in zip(whole[:3], parts[:3], strict=True):
+        torch.testing.assert_close(one.values, other.values)
+    assert float(whole.empty) == float(parts.empty) == float(table[0])
+
+
+def test_bad_budgets():
+    with pytest.raises(ValueError, match="at least 2"):
+        survey(make(), 1, 1, seed=torch.tensor(0))
+    with pytest.raises(ValueError, match="pair_budget must be at most budget"):
+        survey(make(), 4, 5, seed=torch.tensor(0))
