@@ -14,7 +14,7 @@ from spinformer.evaluate.explanations import Method, compare
 from spinformer.evaluate.methods import GAMES, Source, methods
 from spinformer.evaluate.methods import others as rest
 from spinformer.evaluate.panel import Panel
-from spinformer.experiments.forms import FORMS
+from spinformer.experiments.forms import FORMS, START
 from spinformer.explain.attribution import AdditiveExplainer
 from spinformer.explain.grounded import Grounded
 from spinformer.models.masked import MaskedClassifier
@@ -39,7 +39,7 @@ class Trial:
 
 def form(trial: Trial, name: str, options: Grounding, folder: Path) -> dict[str, Any]:
     """Ground by one form of the search and measure it: fit, comprehensiveness, sufficiency, seconds."""
-    head, seconds = _ground(trial, replace(options, **FORMS[name]), folder)
+    head, seconds = _ground(trial, replace(options, **{**START, **FORMS[name]}), folder)
     grounded = Grounded(trial.model, head)
     source = Source(trial.classifier(grounded), grounded)
     table = compare(methods(["shapley"], source), source.classifier, trial.test, max_length=trial.max_length)
