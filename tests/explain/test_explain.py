@@ -136,7 +136,7 @@ class TestExplain:
         assert plain.importance == gibbs.importance
         assert plain.pairs == gibbs.pairs
         assert plain.attention != gibbs.attention
-        assert plain.ess == 32
+        assert plain.ess == 16
 
     def test_command(self, folder, tmp_path, capsys):
         saved = tmp_path / "found.json"

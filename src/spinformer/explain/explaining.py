@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import torch
+
 from spinformer import checks
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
@@ -12,7 +14,7 @@ from spinformer.explain.assembling import assemble
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.grounded import TEMPERATURE, Grounded, play_survey
 from spinformer.explain.masking import BUDGET, explain_masked
-from spinformer.games import Weighting
+from spinformer.games import Weighting, survey
 from spinformer.models.grounding import FOLDER
 from spinformer.models.masked import MaskedClassifier
 
@@ -28,8 +30,8 @@ def explain(
     method: Method = "auto",
     grounded: Grounded | None = None,
     budget: int = BUDGET,
-    samples: int = 32,
-    pair_samples: int = 8,
+    samples: int = 16,
+    pair_samples: int = 6,
     temperature: float = TEMPERATURE,
     weighting: Weighting = "uniform",
     max_length: int = 128,
@@ -86,6 +88,7 @@ def _grounded(model: Any) -> Grounded | None:
     return Grounded.load(folder, model) if (folder / FOLDER / "game.json").is_file() else None
 
 
+@torch.inference_mode()
 def _explanations(
     grounded: Grounded,
     words: Words,
@@ -97,9 +100,10 @@ def _explanations(
     seed: int,
 ) -> list[Explanation]:
     games = grounded.games(words)
-    found = replace(grounded, samples=samples).survey(games, min(samples, pair_samples), seed)
+    game = games.game()
+    found = survey(game, samples, min(samples, pair_samples), seed=torch.tensor(seed))
     if weighting == "uniform":
-        played = play_survey(games.game(), found, temperature)
+        played = play_survey(game, found, temperature)
     else:
         played = replace(grounded, samples=pair_samples).play(games, temperature, seed + 3)
     names = [grounded.model.config.id2label[place] for place in range(games.full.shape[1])]

@@ -11,7 +11,7 @@ from spinformer import checks
 from spinformer.attention.play import Played, Units, play, settle
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
-from spinformer.games import Estimate, Game, Survey, estimate_values, survey
+from spinformer.games import Estimate, Game, Survey, estimate_values
 from spinformer.ising import DenseCouplings
 from spinformer.models.grounding import GameHead, GroundedGames
 from spinformer.models.masked import Masking
@@ -70,11 +70,6 @@ class Grounded:
     def values(self, games: GroundedGames, index: Literal["SV", "BV", "BII", "SII"], seed: int = 0) -> Estimate:
         """Shapley or Banzhaf values, or interactions, of the decided class, with standard errors."""
         return estimate_values(games.game(), index, self.samples, seed=torch.tensor(seed), shared=True)
-
-    @torch.no_grad()
-    def survey(self, games: GroundedGames, pair_samples: int, seed: int = 0) -> Survey:
-        """Shapley, Banzhaf values and interactions of the decided class, together; `samples` coalitions for words."""
-        return survey(games.game(), self.samples, pair_samples, seed=torch.tensor(seed))
 
     @torch.no_grad()
     @full_precision
