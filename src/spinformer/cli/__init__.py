@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retrieve": ("spinformer.cli.retrieve", "run an attractor network on corrupted images; pictures, a GIF, energies"),
     "reproduce nli": ("spinformer.cli.reproduce_nli", "every classifier of docs/nli.md, trained and scored"),
     "reproduce grounding": ("spinformer.cli.reproduce_grounding", "grounded games beside every other explanation"),
+    "reproduce negation": ("spinformer.cli.reproduce_negation", "the sign of `not good` and `very good`, counted"),
     "reproduce attractor": ("spinformer.cli.reproduce_attractor", "the attractor paper's figures, claims and speed"),
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from spinformer import results
 from spinformer.assets import SAMPLE
 
-# name -> (module with run(seed), what it measures)
+# name -> (module with run(seed), or run(seed, model), what it measures)
 MEASUREMENTS = {
     "exact": ("spinformer.bench.exact", "exact values against shapiq's"),
     "coverage": ("spinformer.bench.coverage", "how often a 95% interval holds the exact value"),
@@ -24,8 +24,11 @@ MEASUREMENTS = {
         "growth of the linear form with n, and its distance from the dense one",
     ),
     "crossover": ("spinformer.bench.crossover", "where the linear form pays"),
+    "explain": ("spinformer.bench.explain", "an explanation against a prediction (needs --model)"),
     "gradients": ("spinformer.bench.gradients", "implicit against unrolled gradients, and their memory"),
 }
+# Of a classifier with a game; left out of `all` where none is named.
+OF_A_MODEL = ("explain",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     names = "\n".join(f"  {name:<12}{text}" for name, (_, text) in MEASUREMENTS.items())
     parser.epilog = f"measurements:\n{names}"
     parser.add_argument("name", choices=[*MEASUREMENTS, "all"], metavar="NAME", help="a measurement below, or all")
+    parser.add_argument("--model", help=f"folder of a classifier with a game, for {', '.join(OF_A_MODEL)}")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=results.RESULTS, help="folder for the results (default results)")
 
@@ -40,16 +44,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one measurement or all; the status is 1 if one falls short of its bar."""
     short = 0
-    for name in MEASUREMENTS if args.name == "all" else [args.name]:
+    if args.name in OF_A_MODEL and args.model is None:
+        raise ValueError(f"{args.name} needs --model, the folder of a classifier with a game")
+    every = [name for name in MEASUREMENTS if args.model is not None or name not in OF_A_MODEL]
+    for name in every if args.name == "all" else [args.name]:
         module = importlib.import_module(MEASUREMENTS[name][0])
         start = time.perf_counter()
-        outcome = module.run(args.seed)
+        model = {"model": args.model} if name in OF_A_MODEL else {}
+        outcome = module.run(args.seed, **model)
         outcome["seconds_taken"] = time.perf_counter() - start
         sample = Path(results.__file__).parent / "assets" / SAMPLE
         path = results.write(
             name,
             outcome,
-            command=f"spinformer bench {name} --seed {args.seed}",
+            command=f"spinformer bench {name} --seed {args.seed}" + (" --model MODEL" if model else ""),
             config={key: value for key, value in vars(module).items() if key.isupper()} | {"seed": args.seed},
             data={SAMPLE: results.sha256(sample)} if hasattr(module, "encoder_sample") else {},
             directory=args.output,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from spinformer.report import attractor, nli
+from spinformer.report import attractor, negation, nli
 from spinformer.report.markdown import Record, markdown
 
 
@@ -142,6 +142,10 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "nli-difference": ("nli-heads", nli.difference),
     "nli-search": ("nli-tune", nli.search),
     "nli-table-5": ("nli-heads", nli.table_5),
+    "negation": ("negation", negation.signs),
+    "negation-classes": ("negation", negation.classes),
+    "negation-agreement": ("negation", negation.agreement),
+    "explain-cost": ("explain", negation.cost),
     "attractor-claims": ("attractor", attractor.claims),
     "attractor-errors": ("attractor", attractor.errors),
     "attractor-use": ("attractor-use", attractor.use),

@@ -95,6 +95,7 @@ def ground(
         _Split(tokenizer, texts, batches[done:], options.max_length),
         batch_size=None,
         num_workers=WORKERS if device.type == "cuda" else 0,
+        multiprocessing_context="fork" if device.type == "cuda" else None,
         worker_init_fn=_one_thread,
     )
     for step, found in enumerate(progress(loader, "grounding", len(batches), done), start=done):
