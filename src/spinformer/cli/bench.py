@@ -25,6 +25,7 @@ MEASUREMENTS = {
     ),
     "crossover": ("spinformer.bench.crossover", "where the linear form pays"),
     "gradients": ("spinformer.bench.gradients", "implicit against unrolled gradients, and their memory"),
+    "app": ("spinformer.bench.app", "twenty visitors of the web page at once for a minute"),
 }
 
 
