@@ -42,7 +42,7 @@ def page(request, browser, url, output):
     yield shown
     name = re.sub(r"\W+", "-", request.node.name).strip("-")
     shown.screenshot(path=output / f"{name}.png", full_page=True)
-    wide = shown.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    wide = shown.evaluate("document.documentElement.scrollWidth") - width
     context.close()
     assert wrong == []
     assert wide <= 0, f"the page is {wide} pixels wider than the window"
@@ -86,9 +86,7 @@ def test_an_example_then_a_slider(page):
     name, premise, hypothesis = EXAMPLES[1]
     page.get_by_role("button", name=name).click()
     expect(page.locator("#premise textarea")).to_have_value(premise)
-    expect(page.locator("#explanation .words").nth(1)).to_have_text(
-        re.compile(hypothesis.split()[0]), timeout=PATIENCE
-    )
+    expect(page.locator("#explanation .words").nth(1)).to_have_text(re.compile(hypothesis.split()[0]), timeout=PATIENCE)
     expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 64 coalitions")
     slider = page.get_by_role("slider", name=re.compile("Samples"))
     slider.focus()
@@ -132,9 +130,7 @@ def test_hostile_text_is_text(page):
 
 def test_the_keyboard_is_enough(page):
     def focused() -> str:
-        return page.evaluate(
-            "(document.activeElement.closest('#premise, #hypothesis, #explain') || {id: ''}).id"
-        )
+        return page.evaluate("(document.activeElement.closest('#premise, #hypothesis, #explain') || {id: ''}).id")
 
     for _ in range(20):
         page.keyboard.press("Tab")

@@ -18,7 +18,7 @@ from spinformer.training.presets import preset
 
 # Test digits that read as 0 to 9.
 SHOWN = (3, 5, 1, 30, 27, 15, 21, 17, 61, 12)
-PATCH, EPOCHS, STRENGTH = 2, 2, 0.8
+PATCH, EPOCHS, STRENGTH = 2, 2, 0.9
 STRENGTHS = (0.3, 1.5)
 
 
@@ -52,9 +52,7 @@ class Digits:
         chosen = data.load("sample").test[list(SHOWN), 0]
         return [bytes((picture * 255).round().byte().flatten().tolist()).hex() for picture in chosen]
 
-    def watch(
-        self, code: object, kind: object, amount: object, steps: object, strength: object, seed: object
-    ) -> Film:
+    def watch(self, code: object, kind: object, amount: object, steps: object, strength: object, seed: object) -> Film:
         """The trajectory of a damaged picture; what lies outside of the limits is a ValueError for the visitor.
 
         Hidden patches are restored while the others stay as they are; noise is taken from every pixel.
@@ -64,7 +62,7 @@ class Digits:
         count = limits.whole("The number of steps", steps, *limits.STEPS)
         pull = limits.number("The strength", strength, *STRENGTHS)
         start = torch.Generator().manual_seed(limits.whole("The seed", seed, 0, limits.SEEDS))
-        clean = torch.tensor(list(pixels)).view(1, 1, limits.SIDE, limits.SIDE) / 255
+        clean = torch.tensor(list(pixels)).view(1, 1, limits.SIDE, limits.SIDE).double() / 255
         with self._lock:  # the strength belongs to the network
             network = self._trained()
             seen = damaged(clean, network, damage, much, start)
@@ -84,7 +82,7 @@ class Digits:
             config, recipe = preset("field", patch=PATCH, image=images.shape, seed=self.seed)
             network = AttractorNetwork(config)
             train(network, images.train, replace(recipe, epochs=self.epochs), quiet=True)
-            self._network = network
+            self._network = network.double()  # energies differ in their seventh digit
         return self._network
 
 

@@ -18,8 +18,8 @@ def shown(film: Film) -> str:
     for step, picture in enumerate(film.pictures):
         name = "damaged" if step == 0 else f"step {step}"
         frames.append(_frame(picture, name, film.errors[step], film.hidden if step == 0 else None))
-    fall = film.energies[-1] - film.energies[0]
-    summary = f"Energy {'fell' if fall < 0 else 'rose'} by {abs(fall):.3g} in {len(film.energies) - 1} steps"
+    lowest = min(range(len(film.energies)), key=lambda step: film.energies[step])
+    summary = f"Energy at each step, less that of the damaged picture; lowest at step {lowest}"
     return (
         '<div class="result" aria-live="polite">'
         f'<section class="card"><h3>The trajectory</h3><div class="film">{"".join(frames)}</div>'
@@ -34,8 +34,7 @@ def _frame(picture: Tensor, name: str, error: float | None, hidden: Tensor | Non
     source = base64.b64encode(_png(picture, hidden)).decode()
     note = "" if error is None else f'<span class="error">{error:.4f}</span>'
     return (
-        f'<figure><img src="data:image/png;base64,{source}" alt="{name}">'
-        f"<figcaption>{name}{note}</figcaption></figure>"
+        f'<figure><img src="data:image/png;base64,{source}" alt="{name}"><figcaption>{name}{note}</figcaption></figure>'
     )
 
 

@@ -1,5 +1,6 @@
-"""The map of pairs as SVG: light enough for every answer, in the page's own colours; `explain.pictures.heat_map` draws the
-same for print.
+"""The map of pairs as SVG, light enough for every answer and in the page's own colours.
+
+`spinformer.explain.pictures.heat_map` draws the same for print.
 """
 
 from spinformer.explain import Explanation
@@ -48,4 +49,3 @@ def said_of_map(explanation: Explanation, most: int = 40) -> str:
     of = f"the {most} most important of {count} words; " if count > most else ""
     parted = "; the lines part premise and hypothesis" if len(side_names(explanation)) > 1 else ""
     return f"{of}blue cells are synergy, orange ones antagonism{parted}"
-

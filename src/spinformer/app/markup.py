@@ -60,7 +60,7 @@ def _chip(word: Word, part: float) -> str:
 def _top_words(explanation: Explanation) -> str:
     names = side_names(explanation)
     rows = "".join(
-        f'<tr><th scope="row">{isolated(word.text)}<span class="side">{names[word.side]}</span></th>'
+        f'<tr><th scope="row">{isolated(word.text)} <span class="side">{names[word.side]}</span></th>'
         f"<td>{_measured(word.shapley, word.shapley_stderr)}</td>"
         f"<td>{_measured(word.banzhaf, word.banzhaf_stderr)}</td><td>{number(word.attention, 2)}</td></tr>"
         for word in explanation.top_words(WORDS)
@@ -86,8 +86,9 @@ def _arcs(explanation: Explanation) -> str:
         for one, other, value in (explanation.top_pairs(PAIRS) if explanation.pairs else [])
     )
     said = said_of_pairs(explanation, strongest_pairs(explanation, ARCS))
+    drawn = _scroll("Arcs between words", arcs_svg(explanation, ARCS))
     return (
-        f'<section class="card"><h3>Which pairs of words</h3>{_scroll("Arcs between words", arcs_svg(explanation, ARCS))}'
+        f'<section class="card"><h3>Which pairs of words</h3>{drawn}'
         f'<p class="legend">{said}: solid arcs for synergy, dashed for antagonism</p>'
         f'<ol class="pairs">{listed}</ol></section>'
     )
@@ -95,7 +96,9 @@ def _arcs(explanation: Explanation) -> str:
 
 def _map(explanation: Explanation) -> str:
     inside = _scroll("Map of pairs", heat_svg(explanation))
-    return f'<section class="card"><h3>Every pair</h3>{inside}<p class="legend">{said_of_map(explanation)}</p></section>'
+    return (
+        f'<section class="card"><h3>Every pair</h3>{inside}<p class="legend">{said_of_map(explanation)}</p></section>'
+    )
 
 
 def _scroll(name: str, inside: str) -> str:

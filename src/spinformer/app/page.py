@@ -23,12 +23,12 @@ EXAMPLES = (
     ("Colours", "A boy in a red shirt kicks a ball.", "A boy in a blue shirt kicks a ball."),
 )
 INTRODUCTION = (
-    "Does the premise entail the hypothesis, contradict it, or neither? A classifier decides; the cooperative game that it "
-    "plays with its words says which of them decided, and which pairs, from one forward pass."
+    "Does the premise entail the hypothesis, contradict it, or neither? A classifier decides; the cooperative game "
+    "that it plays with its words says which of them decided, and which pairs, from one forward pass."
 )
 ATTRACTOR = (
-    "Self-attention as the descent of a local energy, trained here on a few thousand digits without backpropagation when it "
-    "is first asked. Choose a digit or draw one, damage it, and watch it being restored."
+    "Self-attention as the descent of a local energy, trained here on a few thousand digits without backpropagation "
+    "when it is first asked. Choose a digit or draw one, damage it, and watch it being restored."
 )
 log = logging.getLogger(__name__)
 

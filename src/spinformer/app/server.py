@@ -70,6 +70,7 @@ def _bind(host: str, port: int) -> socket.socket:
         bound = socket.socket(kind, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
+        bound.listen(CONNECTIONS)  # who comes before the server is up waits
     except OSError as error:
         raise OSError(f"cannot listen on {host}, port {port}: {error}") from None
     return bound

@@ -13,9 +13,7 @@ MONO = ["ui-monospace", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace"]
 def theme() -> Any:
     """Gradio's base theme with system fonts alone: nothing is fetched."""
     gradio = require("gradio", extra="app")
-    return gradio.themes.Base(
-        primary_hue="blue", neutral_hue="slate", radius_size="md", font=FONT, font_mono=MONO
-    ).set(
+    return gradio.themes.Base(primary_hue="blue", neutral_hue="slate", radius_size="md", font=FONT, font_mono=MONO).set(
         button_primary_background_fill="#0b5c8f",
         button_primary_background_fill_hover="#084a73",
         button_primary_background_fill_dark="#2a7fb8",

@@ -14,8 +14,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from spinformer.models.shipped import default_model
+from spinformer.results import sha256
 
 USERS, SECONDS = 20, 60
 # Of the requests, those to the attractor.
@@ -27,7 +31,6 @@ PAIRS = (
     ("A woman plays the violin.", "The woman is famous and everybody in the hall came to hear her."),
     ("Three children are eating ice cream.", "Nobody is eating."),
 )
-BLOT = "".join("ff" if 8 <= k % 28 < 12 and 4 <= k // 28 < 24 else "00" for k in range(784))
 
 
 def run(seed: int) -> dict[str, Any]:
@@ -35,7 +38,9 @@ def run(seed: int) -> dict[str, Any]:
     with server() as url:
         ask(url, "watch", _picture(random.Random(seed)))  # trains the attractor
         outcome = hammer(url, USERS, SECONDS, seed)
-    return outcome | {"passed": outcome["errors"] == 0}
+    weights = Path(default_model()) / "model.safetensors"
+    model = {"model_sha256": sha256(weights)} if weights.is_file() else {}
+    return outcome | model | {"passed": outcome["errors"] == 0}
 
 
 @contextmanager
@@ -112,7 +117,8 @@ def _visit(url: str, until: float, draw: random.Random, visits: Visits) -> None:
 
 
 def _picture(draw: random.Random) -> list[Any]:
-    return [BLOT, "hide patches", 0.4, 6, 0.8, draw.randrange(1000)]
+    stroke = "".join("ff" if 8 <= k % 28 < 12 and 4 <= k // 28 < 24 else "00" for k in range(784))
+    return [stroke, "hide patches", 0.4, 6, 0.9, draw.randrange(1000)]
 
 
 def ask(url: str, name: str, data: list[Any]) -> str:

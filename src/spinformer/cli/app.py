@@ -22,9 +22,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from spinformer.app import Classifier, build, default_model, limits, serve
+    from spinformer.app import Classifier, build, limits, serve
     from spinformer.app.digits import Digits
     from spinformer.extras import require
+    from spinformer.models.shipped import default_model
 
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     require("gradio", extra="app")
