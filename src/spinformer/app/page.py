@@ -78,7 +78,7 @@ def _inference(gradio: Any, classifier: Classifier) -> None:
             result = gradio.HTML(markup.shown(classifier.explain(*first[1:])), elem_id="explanation")
     answer = _careful(lambda *asked: markup.shown(classifier.explain(*asked)))
     inputs = [premise, hypothesis, temperature, samples]
-    options = _options("explain")
+    options = _options("explain", limits.AT_ONCE)
     asked = gradio.on([button.click, premise.submit, hypothesis.submit], answer, inputs, result, **options)
     gradio.on([temperature.release, samples.release], answer, inputs, result, **options)
     chosen = []
@@ -89,13 +89,13 @@ def _inference(gradio: Any, classifier: Classifier) -> None:
         event.then(None, js=_show("explanation"), api_visibility="private")
 
 
-def _options(name: str) -> dict[str, Any]:
+def _options(name: str, at_once: int) -> dict[str, Any]:
     """Of a request that makes work: few at once, the last of many by one visitor, not in any list of functions."""
     return {
         "api_name": name,
         "api_visibility": "private",
         "concurrency_id": name,
-        "concurrency_limit": limits.AT_ONCE,
+        "concurrency_limit": at_once,
         "show_progress": "minimal",
         "trigger_mode": "always_last",
     }
@@ -137,9 +137,10 @@ def _attractor(gradio: Any, digits: Digits) -> None:
             result = gradio.HTML('<p class="lead">The trajectory will be shown here.</p>', elem_id="trajectory")
     answer = _careful(lambda *asked: film.shown(digits.watch(*asked)))
     inputs = [picture, kind, amount, steps, strength, seed]
-    asked = button.click(answer, inputs, result, js=READ, **_options("watch"))
+    options = _options("watch", 1)
+    asked = button.click(answer, inputs, result, js=READ, **options)
     asked.then(None, js=_show("trajectory"), api_visibility="private")
-    gradio.on([steps.release, strength.release, amount.release], answer, inputs, result, js=READ, **_options("watch"))
+    gradio.on([steps.release, strength.release, amount.release], answer, inputs, result, js=READ, **options)
 
 
 def _careful(answer: Callable[..., str]) -> Callable[..., str]:
