@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast lint format bars docs clean
+AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
+
+.PHONY: demo app browser test test-fast lint format bars docs space clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -22,7 +24,18 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/spinformer demo
 
-test: $(VENV)/.dev
+app: $(VENV)/.core
+	$(PIP) -e ".[app]"
+	$(BIN)/spinformer app
+
+# The tests of the web page drive a Chromium: the one that SPINFORMER_CHROMIUM names or the system's; where there is none
+# it is installed as a package of the system or, where that fails, as playwright's own.
+browser: $(VENV)/.dev
+	@test -n "$$SPINFORMER_CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome \
+		|| { $(AS_ROOT) apt-get update -qq && $(AS_ROOT) apt-get install -y -qq chromium; } \
+		|| $(BIN)/python -m playwright install chromium
+
+test: $(VENV)/.dev browser
 	$(BIN)/python -m pytest -n 2
 
 test-fast: $(VENV)/.dev
@@ -45,5 +58,13 @@ bars: $(VENV)/.dev
 docs: $(VENV)/.core
 	$(BIN)/python tools/render.py
 
+# The folder that a Hugging Face Space is made of: see docs/app.md.
+space:
+	rm -rf build/space
+	mkdir -p build/space
+	cp -r spaces/. src/spinformer build/space/
+	test ! -d checkpoints || cp -r checkpoints build/space/
+	find build/space -name __pycache__ -prune -exec rm -r {} +
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache test-output

@@ -14,7 +14,7 @@ STRATA = (
     {"training"},
     {"explain", "evaluate"},
     {"experiments", "bench", "report", "example"},
-    {"cli"},
+    {"cli", "app"},
 )
 LEVEL = {part: level for level, parts in enumerate(STRATA, start=1) for part in parts}
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "ground": ("spinformer.cli.ground", "learn the game of a classifier that you have: words and pairs from one pass"),
     "explain": ("spinformer.cli.explain", "which words and which pairs of words decided, from one forward pass"),
+    "app": ("spinformer.cli.app", "a web page in the browser: explain sentence pairs, watch the attractor"),
     "retrieve": ("spinformer.cli.retrieve", "run an attractor network on corrupted images; pictures, a GIF, energies"),
     "reproduce nli": ("spinformer.cli.reproduce_nli", "every classifier of docs/nli.md, trained and scored"),
     "reproduce grounding": ("spinformer.cli.reproduce_grounding", "grounded games beside every other explanation"),

@@ -26,6 +26,7 @@ MEASUREMENTS = {
     "crossover": ("spinformer.bench.crossover", "where the linear form pays"),
     "explain": ("spinformer.bench.explain", "an explanation against a prediction (needs --model)"),
     "gradients": ("spinformer.bench.gradients", "implicit against unrolled gradients, and their memory"),
+    "app": ("spinformer.bench.app", "twenty visitors of the web page at once for a minute"),
 }
 # Of a classifier with a game; left out of `all` where none is named.
 OF_A_MODEL = ("explain",)

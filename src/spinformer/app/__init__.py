@@ -1,0 +1,7 @@
+"""The web page: which words decided, and digits through the attractor; `spinformer app` serves it."""
+
+from spinformer.app.classifier import Classifier
+from spinformer.app.page import build
+from spinformer.app.server import application, serve
+
+__all__ = ["Classifier", "application", "build", "serve"]

@@ -1,0 +1,118 @@
+"""What the server answers at all: the page, its assets and its queue; everything else does not exist.
+
+Gradio brings routes for files, uploads, proxies, documentation and more. The page needs none of them.
+"""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from spinformer.app import limits
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+PAGE = re.compile(r"/(config|theme\.css|gradio_api/theme\.css|favicon\.ico|robots\.txt)?")
+ASSET = re.compile(r"/(assets|static)(/[\w.@~+-]+)+")
+EVENTS = re.compile(r"/gradio_api/(startup-events|queue/data|heartbeat/\w+)")
+JOIN = "/gradio_api/queue/join"
+DONE = re.compile(r"/gradio_api/(cancel|reset)")
+
+
+class Guard:
+    """An ASGI application before another: refuses all but what the page needs, and adds headers of caution.
+
+    framed_by: hosts whose pages may show this one in a frame, as in a Content-Security-Policy.
+    """
+
+    def __init__(self, app: Application, framed_by: str = "'self'") -> None:
+        self.app = app
+        policy = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; object-src 'none'; base-uri 'self'"
+        self.headers = [
+            (b"content-security-policy", f"{policy}; form-action 'self'; frame-ancestors {framed_by}".encode()),
+            (b"x-content-type-options", b"nosniff"),
+            (b"referrer-policy", b"no-referrer"),
+        ]
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass on, or answer 404, 405, 413 or 400."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        method, path = scope["method"], scope["path"]
+        reading = method in ("GET", "HEAD")
+        if reading and PAGE.fullmatch(path):
+            scope = {**scope, "query_string": b""}
+        elif reading and (_asset(path) or EVENTS.fullmatch(path)):
+            pass
+        elif method == "POST" and (path == JOIN or DONE.fullmatch(path)):
+            body = await _body(receive)
+            if body is None:
+                await _refuse(send, 413, f"A request may have {limits.BYTES} bytes.")
+                return
+            if path == JOIN and not _plain(body):
+                await _refuse(send, 400, "Expected a list of texts, numbers and choices.")
+                return
+            receive = _again(body, receive)
+        else:
+            await _refuse(send, 404, "There is nothing here.")
+            return
+        await self.app(scope, receive, self._with_headers(send))
+
+    def _with_headers(self, send: Send) -> Send:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", []), *self.headers]}
+            await send(message)
+
+        return sending
+
+
+def _asset(path: str) -> bool:
+    return bool(ASSET.fullmatch(path)) and ".." not in path
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """All of it, or None where it is too long."""
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > limits.BYTES:
+            return None
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return body
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Gives the body that was read, then whatever comes."""
+    waiting = [body]
+
+    async def receiving() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return receiving
+
+
+def _plain(body: bytes) -> bool:
+    """Whether the data of a request are scalars: no files, no addresses to fetch from."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    data = found.get("data") if isinstance(found, dict) else None
+    return isinstance(data, list) and all(item is None or isinstance(item, str | int | float) for item in data)
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = json.dumps({"detail": text}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

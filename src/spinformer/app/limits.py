@@ -1,0 +1,69 @@
+"""What one visitor may ask of the page, and the errors that say so."""
+
+import math
+import re
+
+from spinformer.data.words import WORD
+
+CHARACTERS = 600  # of each text
+WORDS = 60  # of both texts together: the work grows with their square
+SAMPLES = (8, 256)
+TEMPERATURES = (0.05, 2.0)
+STEPS = (1, 16)
+SIDE = 28
+DAMAGES = {"hide patches": 0.9, "add noise": 2.0}  # and the most of each
+SEEDS = 2**31 - 1
+# Requests that wait, requests that are worked on at once, and bytes of a request.
+QUEUE, AT_ONCE, BYTES = 64, 2, 64 * 1024
+_DRAWING = re.compile(rf"[0-9a-f]{{{2 * SIDE * SIDE}}}")
+
+
+def check_texts(premise: object, hypothesis: object) -> tuple[str, str]:
+    """Both texts, neither empty nor too long."""
+    texts = (_text("premise", premise), _text("hypothesis", hypothesis))
+    count = sum(len(WORD.findall(text)) for text in texts)
+    if count > WORDS:
+        raise ValueError(f"Both texts together may have {WORDS} words; these have {count}.")
+    return texts
+
+
+def _text(name: str, text: object) -> str:
+    if not isinstance(text, str) or not WORD.search(text):
+        raise ValueError(f"The {name} is empty: please write a sentence.")
+    if len(text) > CHARACTERS:
+        raise ValueError(f"The {name} may have {CHARACTERS} characters; this one has {len(text)}.")
+    return text.strip()
+
+
+def number(name: str, value: object, low: float, high: float) -> float:
+    """A finite number within its bounds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}.")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be from {low:g} to {high:g}; got {value:g}.")
+    return float(value)
+
+
+def whole(name: str, value: object, low: int, high: int) -> int:
+    """A whole number within its bounds."""
+    found = number(name, value, low, high)
+    if found != int(found):
+        raise ValueError(f"{name} must be a whole number; got {found:g}.")
+    return int(found)
+
+
+def damage(kind: object, amount: object) -> tuple[str, float]:
+    """How a picture is spoilt, and how much."""
+    if not isinstance(kind, str) or kind not in DAMAGES:
+        raise ValueError(f"The damage must be one of: {', '.join(DAMAGES)}.")
+    return kind, number("The amount of damage", amount, 0, DAMAGES[kind])
+
+
+def drawing(code: object) -> bytes:
+    """The pixels of a drawing, row by row, from two hexadecimal digits each."""
+    if not isinstance(code, str) or not _DRAWING.fullmatch(code):
+        raise ValueError(f"A drawing must be {SIDE} x {SIDE} grey pixels.")
+    pixels = bytes.fromhex(code)
+    if not any(pixels):
+        raise ValueError("The picture is empty: please choose a digit or draw one.")
+    return pixels

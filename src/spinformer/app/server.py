@@ -1,0 +1,76 @@
+"""The page served: on this machine alone unless told otherwise, with nothing but the page to be had."""
+
+import socket
+from typing import Any
+
+from spinformer.app import limits
+from spinformer.app.guard import Guard
+from spinformer.app.style import css, theme
+from spinformer.extras import require
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+# Connections at once; a visitor holds two or three.
+CONNECTIONS = 400
+
+
+def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...] | None = None) -> Any:
+    """The ASGI application of a page. hosts: names that a browser may call it by; None: any."""
+    gradio = require("gradio", extra="app")
+    fastapi = require("fastapi", extra="app")
+    trusted = require("starlette.middleware.trustedhost", extra="app").TrustedHostMiddleware
+    own = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    own.add_middleware(Guard, framed_by=framed_by)
+    if hosts is not None:
+        own.add_middleware(trusted, allowed_hosts=list(hosts))
+    return gradio.mount_gradio_app(
+        own,
+        blocks,
+        path="/",
+        footer_links=[],
+        run_history=False,
+        show_error=False,
+        max_file_size=limits.BYTES,
+        ssr_mode=False,
+        enable_monitoring=False,
+        pwa=False,
+        mcp_server=False,
+        theme=theme(),
+        css=css(),
+        app_kwargs={"docs_url": None, "redoc_url": None, "openapi_url": None},
+    )
+
+
+def serve(blocks: Any, *, host: str = "127.0.0.1", port: int = 0, framed_by: str = "'self'") -> None:
+    """Until interrupted; port 0: a free one, which is printed."""
+    uvicorn = require("uvicorn", extra="app")
+    bound = _bind(host, port)
+    hosts = ("127.0.0.1", "localhost", "[::1]") if host in LOCAL else None
+    app = application(blocks, framed_by=framed_by, hosts=hosts)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"spinformer app: http://{shown}:{bound.getsockname()[1]} (Ctrl-C stops it)", flush=True)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        limit_concurrency=CONNECTIONS,
+        timeout_graceful_shutdown=2,
+        server_header=False,
+        ws="none",
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[bound])
+    finally:
+        bound.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port must be from 0 to 65535; got {port}")
+    try:
+        kind, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        bound = socket.socket(kind, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(CONNECTIONS)  # who comes before the server is up waits
+    except OSError as error:
+        raise OSError(f"cannot listen on {host}, port {port}: {error}") from None
+    return bound

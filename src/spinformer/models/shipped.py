@@ -1,0 +1,23 @@
+"""The classifier that is meant where none is named."""
+
+import os
+from pathlib import Path
+
+VARIABLE, FOLDER = "SPINFORMER_MODEL", "checkpoints"
+
+
+def default_model() -> str:
+    """What SPINFORMER_MODEL names, or the only model in `checkpoints/`, here or at the root of the repository."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return named
+    for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
+        found = sorted(path.parent for path in (root / FOLDER).glob("*/config.json"))
+        if len(found) == 1:
+            return str(found[0])
+        if found:
+            names = ", ".join(path.name for path in found)
+            raise ValueError(f"{FOLDER}/ holds several models ({names}); choose one with --model")
+    raise FileNotFoundError(
+        f"no model given and none in {FOLDER}/; name the folder of a classifier that has a game with --model"
+    )
