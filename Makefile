@@ -14,7 +14,7 @@ $(BIN)/python:
 # torch goes first and by exact version: that is the CPU build.
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e ".[plot]"
+	$(PIP) -e ".[plot,nli]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core

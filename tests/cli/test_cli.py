@@ -1,6 +1,7 @@
 """The command line: help, errors, the demonstration, and the commands and code that the README shows."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -46,18 +47,22 @@ def test_version(capsys):
 
 
 def test_bad_input_is_one_line(capsys):
-    assert main(["demo", "--pair", "9999"]) == 2
+    assert main(["explain", "no/such/folder", "a", "b"]) == 2
     captured = capsys.readouterr()
-    assert "--pair must be from 0 to 63; got 9999" in captured.err
+    assert "no/such/folder" in captured.err
     assert "Traceback" not in captured.err
 
 
 @pytest.mark.slow
 def test_demo(tmp_path, capsys):
-    assert main(["demo", "--output", str(tmp_path), "--epochs", "1"]) == 0
+    assert main(["demo", "--output", str(tmp_path), "--epochs", "1", "--small-epochs", "2"]) == 0
     shown = capsys.readouterr().out
     assert "0.7858  0.8587  0.7599" in shown
-    assert "strongest interactions" in shown
+    accuracy = re.search(r"500 pairs: accuracy ([0-9.]+)%", shown)
+    assert accuracy is not None
+    assert float(accuracy[1]) > 80  # the shipped classifier, on the embedded test pairs
+    assert "2,000 pairs in" in shown
+    assert "awake" in (tmp_path / "explanations.html").read_text()
     assert (tmp_path / "trajectory.png").stat().st_size > 1000
 
 
@@ -79,11 +84,22 @@ def test_missing_result_is_named(tmp_path):
 def test_readme_python_runs(encoder, tmp_path, monkeypatch):
     """As it stands, but for the encoder: one of two layers, 32 wide, in the place of BERT."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
     names: dict[str, object] = {}
     for block in blocks:
         exec(block.replace("google-bert/bert-base-uncased", str(encoder)), names)
+
+
+@pytest.mark.slow
+def test_readme_explains_a_pair_by_one_command(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    (command,) = re.findall(r"^spinformer (explain checkpoints/.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert main(shlex.split(command)) == 0
+    shown = capsys.readouterr().out
+    assert "Shapley" in shown
+    assert re.search("synergy|antagonism", shown)
 
 
 def test_readme_names_only_commands_that_exist():

@@ -106,7 +106,7 @@ def play(
         ess = torch.full_like(temperature, budget)  # equal weights
     else:
         if settings.proposal != "uniform":
-            sampled["proposal"] = make_proposal(settings.proposal, game, "BV", temperature)
+            sampled["proposal"] = make_proposal(settings.proposal, game, "BV", temperature, group=budget)
         both = [estimate_values(game, name, budget, seed=seed + place, **sampled) for place, name in enumerate(NAMES)]
         values = torch.stack([estimate.values for estimate in both], 1)  # (B, 2, n)
         ess = torch.minimum(*(_mean(estimate.ess, game.mask) for estimate in both))

@@ -1,38 +1,45 @@
-"""Both systems at work: the NeuroGame paper's worked example and a real sentence pair; digits through the attractor.
+"""Both systems at work: the NeuroGame paper's worked example; a trained classifier of sentence pairs, scored and
+explained; a small one trained on the spot; digits through the attractor.
 
-The attractor is trained on the spot on the embedded digits, without backpropagation, and a picture of its trajectory is
-written to the output folder (needs the extra `plot`).
+The attractor is trained on the spot too, on the embedded digits, without backpropagation. A report of two explanations
+and a picture of the attractor's trajectory are written to the output folder (needs the extras `nli` and `plot`).
 """
 
 import argparse
 from pathlib import Path
 
-import torch
-
-from spinformer.assets import encoder_sample
-from spinformer.attention import NeuroGameAttention
 from spinformer.example import WORDS, worked_example
 from spinformer.experiments import attractor_demo
+from spinformer.extras import require
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--pair", type=int, default=0, help="which of the embedded sentence pairs (default 0)")
     parser.add_argument(
-        "--output", type=Path, default=Path("runs/demo"), help="folder for the picture (default runs/demo)"
+        "--output", type=Path, default=Path("runs/demo"), help="folder for report and picture (default runs/demo)"
     )
     parser.add_argument("--epochs", type=int, default=4, help="of the attractor's training (default 4)")
-    parser.add_argument("--seed", type=int, default=0, help="for the layer's untrained weights (default 0)")
+    parser.add_argument("--small-epochs", type=int, default=12, help="of the small classifier's (default 12)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print every part and say where the picture lies."""
-    _example()
-    _sentence(args.pair, args.seed)
-    print("\nThe attractor network, trained now:")
+    """Print every part and say where report and picture lie."""
+    require("transformers", extra="nli")
+    from spinformer.experiments import nli_demo
+
     args.output.mkdir(parents=True, exist_ok=True)
+    _example()
+    print("\nA trained NeuroGame classifier of sentence pairs, on the embedded test pairs of SNLI:\n")
+    report = nli_demo.shipped(args.output)
+    print("\nA small one, trained now from random weights on the embedded pairs (chance is a third):\n")
+    record = nli_demo.small(args.output, args.small_epochs)
+    reached = [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry]
+    shown = ", ".join(f"{accuracy:.1%}" for accuracy in reached)
+    print(f"  {record['pairs']:,} pairs in {record['seconds']:.0f} s; accuracy on dev after each epoch: {shown}")
+    print("\nThe attractor network, trained now:")
     picture = attractor_demo.demo(args.output, epochs=args.epochs)
-    print(f"\nThe picture of its trajectory lies in {picture}")
+    print(f"\nThe report of the two explanations lies in {report},")
+    print(f"the picture of the attractor's trajectory in {picture}.")
     return 0
 
 
@@ -44,36 +51,3 @@ def _example() -> None:
         theirs = "" if figure.printed is None else "  ".join(figure.printed)
         note = "   <- does not follow" if figure.agrees is False else ""
         print(f"  {figure.name:<36}{ours:<30}{theirs}{note}")
-
-
-def _sentence(pair: int, seed: int) -> None:
-    sample = encoder_sample()
-    if not 0 <= pair < len(sample.pairs):
-        raise ValueError(f"--pair must be from 0 to {len(sample.pairs) - 1}; got {pair}")
-    torch.manual_seed(seed)
-    layer = NeuroGameAttention(sample.hidden.shape[-1]).eval()
-    with torch.no_grad():
-        output = layer(sample.hidden[pair : pair + 1], sample.mask[pair : pair + 1])
-    chosen = sample.pairs[pair]
-    tokens = list(chosen["tokens"])  # type: ignore[call-overload]
-    print(f"\nA real pair through an untrained layer ({chosen['label']}):")
-    print(f"  premise     {chosen['premise']}\n  hypothesis  {chosen['hypothesis']}\n")
-    print(f"  {'token':<14}{'Shapley':>9}{'Banzhaf':>9}{'field':>9}{'attention':>11}")
-    columns = (output.shapley, output.banzhaf, output.fields, output.attention)
-    for place, token in enumerate(tokens):
-        shapley, banzhaf, field, attention = (column[0, 0, place].item() for column in columns)
-        bar = "#" * round(20 * attention)
-        print(f"  {token:<14}{shapley:>9.4f}{banzhaf:>9.4f}{field:>9.3f}{attention:>11.3f}  {bar}")
-    matrix = output.interactions.dense()[0, 0][: len(tokens), : len(tokens)]
-    order = matrix.triu(1).flatten().abs().argsort(descending=True)[:3]
-    print("\n  strongest interactions:")
-    for position in order.tolist():
-        i, j = divmod(position, len(tokens))
-        kind = "synergy" if matrix[i, j] > 0 else "antagonism"
-        print(f"    {tokens[i]} - {tokens[j]}: {matrix[i, j]:+.4f} ({kind})")
-    diagnostics = output.diagnostics
-    print(
-        f"\n  {layer.eval_samples} coalitions, effective sample size {diagnostics.ess.item():.1f}; "
-        f"mean field {'converged' if diagnostics.converged.item() else 'did not converge'} "
-        f"in {diagnostics.steps.item()} steps, residual {diagnostics.residual.item():.1e}"
-    )

@@ -2,7 +2,8 @@
 
 Stages:
   forms     one form of the game head after another, on development texts; results/grounding-forms.json
-  frozen    the head on a frozen classifier, several seeds, all methods, on test texts; results/NAME.json
+  frozen    the head on a frozen classifier, several seeds, on test texts; results/NAME.json. Other methods are measured
+            with the first seed alone: they do not depend on the head. A head that lies in RUNS is not trained again
   together  a classifier trained with objective `grounded`, measured in the same way; results/NAME.json
 Each stage can be run for any classifier: a second task is another MODEL and other files.
 """
@@ -41,6 +42,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=int, default=1, help="of grounding (default 1)")
     parser.add_argument("--batch-size", type=int, default=128, help="of grounding (default 128)")
     parser.add_argument("--subsets", type=int, default=4, help="masked passes a text and epoch (default 4)")
+    parser.add_argument(
+        "--additive",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to train the additive explainer of stage frozen, which takes as long as grounding (default yes)",
+    )
+    parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default 1)")
     parser.add_argument("--name", help="of the result (default grounding-STAGE)")
     parser.add_argument(
@@ -71,7 +79,14 @@ def run(args: argparse.Namespace) -> int:
         args.name or f"grounding-{args.stage}",
         {"texts": len(train), "runs": found},
         command=f"spinformer reproduce grounding --stage {args.stage}",
-        config={"stage": args.stage, "count": len(test), "texts": len(train), "seeds": args.seeds, **vars(options)},
+        config={
+            "stage": args.stage,
+            "count": len(test),
+            "texts": len(train),
+            "seeds": args.seeds,
+            "bf16": args.bf16,
+            **vars(options),
+        },
         data=dict(train.digests + test.digests),
         directory=args.results,
     )
@@ -99,11 +114,13 @@ def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: An
     torch.set_num_threads(max(1, torch.get_num_threads() // args.jobs))
     model, tokenizer = load_classifier(folder, device=args.device)
     train, test, highlights = _texts(args)
-    trial = grounding.Trial(model, tokenizer, train, test, highlights)
+    trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
     if args.stage == "forms":
         place = args.runs / "forms" / str(list(FORMS).index(what))
         return grounding.form(trial, what, options, place)
     if args.stage == "together":
         return {"seed": what, **grounding.measure(trial, Grounded.load(Path(folder), model))}
     name = args.name or "frozen"
-    return {"seed": what, **grounding.frozen(trial, replace(options, seed=what), args.runs / f"{name}-{what}")}
+    place = args.runs / f"{name}-{what}"
+    found = grounding.frozen(trial, replace(options, seed=what), place, additive=args.additive, everything=what == 0)
+    return {"seed": what, **found}

@@ -18,6 +18,7 @@ from spinformer.explain.grounded import Grounded
 from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
+STABLE = 100  # texts, the first ones, that stability over seeds is measured on
 SHORT = 40  # texts for the exact interactions, 2^W passes each
 MIN_WORDS = 4  # of them: fewer words have too few pairs to correlate
 OURS = "grounded shapley"
@@ -35,12 +36,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Findings:
-    """table: comprehensiveness, sufficiency, correlation with leave-one-out, stability and cost of every method;
-    highlights: agreement with the words that people marked, on their texts. Of the game, where there is one: fit, of
-    v(C); interactions, with the real ones on short texts, None where no text is short; diagnostics, of its Ising model.
+    """table: comprehensiveness, sufficiency, correlation with leave-one-out and cost of every method; stability: over
+    seeds, of the first texts alone; highlights: agreement with the words that people marked, on their texts. Of the
+    game, where there is one: fit, of v(C); interactions, with the real ones on short texts, None where no text is
+    short; diagnostics, of its Ising model.
     """
 
     table: Table
+    stability: Table | None = None
     highlights: Table | None = None
     fit: Fit | None = None
     interactions: Agreement | None = None
@@ -48,7 +51,12 @@ class Findings:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        parts = {"fit": self.fit, "interactions": self.interactions, "highlights": self.highlights}
+        parts = {
+            "stability": self.stability,
+            "fit": self.fit,
+            "interactions": self.interactions,
+            "highlights": self.highlights,
+        }
         return {
             "faithfulness": self.table.to_dict(),
             "differences": differences(self.table),
@@ -58,6 +66,8 @@ class Findings:
 
     def __str__(self) -> str:
         lines = [str(self.table)]
+        if self.stability is not None:
+            lines.append(f"\n{self.stability}")
         if self.fit is not None:
             texts, coalitions = self.fit.real.shape
             lines.append(
@@ -95,15 +105,19 @@ def measure(
     highlights, all of them where not given.
     """
     metrics = [Comprehensiveness(), Sufficiency(), LeaveOneOutCorrelation()]
-    table = compare(methods, panel.classifier, panel.texts, metrics, seeds=seeds, max_length=panel.max_length)
-    chosen = None
+    table = compare(methods, panel.classifier, panel.texts, metrics, max_length=panel.max_length)
+    stability, chosen = None, None
+    drawn = [method for method in methods if hasattr(method, "seeded")]
+    if seeds and drawn:
+        few = panel.texts.select(range(min(STABLE, len(panel.texts))))
+        stability = compare(drawn, panel.classifier, few, (), seeds=seeds, max_length=panel.max_length)
     if highlights is not None:
         agreement = HighlightAgreement(highlights)
         asked = methods if marked is None else marked
         chosen = compare(asked, panel.classifier, highlights.texts, [agreement], max_length=panel.max_length)
     if panel.grounded is None:
-        return Findings(table, chosen)
-    return Findings(table, chosen, fit(panel), interactions(panel), diagnostics(panel))
+        return Findings(table, stability, chosen)
+    return Findings(table, stability, chosen, fit(panel), interactions(panel), diagnostics(panel))
 
 
 def fit(panel: Panel, coalitions: int = 32, chunk: int = 32) -> Fit:

@@ -17,6 +17,7 @@ from spinformer.evaluate.panel import Panel
 from spinformer.experiments.forms import FORMS, START
 from spinformer.explain.attribution import AdditiveExplainer
 from spinformer.explain.grounded import Grounded
+from spinformer.models.grounding import FOLDER, GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.ground import Grounding, ground
 
@@ -31,10 +32,11 @@ class Trial:
     test: Texts
     highlights: Highlights | None = None
     max_length: int = 128
+    bf16: bool = False
 
     def classifier(self, grounded: Grounded) -> MaskedClassifier:
         """The classifier under the masking that its game was learnt with."""
-        return MaskedClassifier(self.model, self.tokenizer, grounded.masking)
+        return MaskedClassifier(self.model, self.tokenizer, grounded.masking, bf16=self.bf16)
 
 
 def form(trial: Trial, name: str, options: Grounding, folder: Path) -> dict[str, Any]:
@@ -47,11 +49,19 @@ def form(trial: Trial, name: str, options: Grounding, folder: Path) -> dict[str,
     return {"form": name, "seconds": seconds, "fit": panels.fit(panel).to_dict(), **table.to_dict()}
 
 
-def frozen(trial: Trial, options: Grounding, folder: Path, *, additive: bool = True) -> dict[str, Any]:
-    """Ground by `options` and compare with every other method, with an additive explainer given as many passes."""
+def frozen(
+    trial: Trial, options: Grounding, folder: Path, *, additive: bool = True, everything: bool = True
+) -> dict[str, Any]:
+    """Ground by `options` and compare with every other method, with an additive explainer given as many passes.
+
+    everything: false for the methods alone that are cheap, where the others were measured with another seed.
+    """
     head, seconds = _ground(trial, options, folder)
     grounded = Grounded(trial.model, head)
     classifier = trial.classifier(grounded)
+    if not everything:
+        few = methods(("loo", "random"), Source(classifier, seed=options.seed))
+        return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, few)}
     explainer = None
     if additive:
         explainer = AdditiveExplainer(classifier, seed=options.seed)
@@ -81,7 +91,10 @@ def measure(trial: Trial, grounded: Grounded, others: Sequence[Method] = ()) -> 
     return panels.measure(panel, chosen, highlights=trial.highlights, marked=marked).to_dict()
 
 
-def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[Any, float]:
+def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[GameHead, float | None]:
+    """A head and the seconds it took; one that lies in the folder is not trained again."""
+    if (folder / FOLDER / "game.json").is_file():
+        return GameHead.load(folder, trial.model).to(next(trial.model.parameters()).device), None
     started = time.perf_counter()
     options = replace(options, max_length=trial.max_length)
     return ground(trial.model, trial.tokenizer, trial.train, folder, options), time.perf_counter() - started

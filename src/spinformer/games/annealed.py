@@ -8,7 +8,7 @@ from spinformer.games.proposals import Proposal
 from spinformer.rng import uniforms
 
 GROUP = 8
-HEATED, SETTLED = 12, 4
+HEATED, SETTLED = 6, 2
 # Sweep s of HEATED ends at (s / HEATED)^RISE of the last inverse temperature: smaller steps while all is hot.
 RISE = 1.5
 # Between the random numbers of one sweep and the next; seeds that are as far apart would share them.
@@ -19,7 +19,7 @@ class Annealed(Proposal):
     """P(C) ~ exp(v(C) / temperature) over all players, so   Q(C - i) ~ exp(v(C - i) / T) + exp(v(C + i) / T)
 
     and the four terms without and with i, j for a pair. Drawn by sequential Monte Carlo (Del Moral et al. 2006), in
-    groups of GROUP particles that know nothing of each other. Particles start as fair coins. In each of HEATED sweeps
+    groups of `group` particles that know nothing of each other. Particles start as fair coins. In each of HEATED sweeps
     every player in turn is taken out and let in with the chance that the others leave it (Glauber), while the inverse
     temperature rises a step with each player, up to 1 / T; what that step adds to log P is the particle's log-weight.
     After each sweep a group is resampled (systematic) and its particles share their mean weight. SETTLED sweeps at
@@ -35,9 +35,8 @@ class Annealed(Proposal):
     weight of T = C - i, sigmoid(-Delta_i v(T) / gamma), stays uneven for a player on whom much turns.
     """
 
-    group = GROUP
-
-    def __init__(self, game: Game, temperature: Tensor) -> None:
+    def __init__(self, game: Game, temperature: Tensor, group: int = GROUP) -> None:
+        self.group = group
         self.game, self.temperature = game, temperature.detach()
         self.log_weight = torch.zeros(game.batch, 1, dtype=game.dtype, device=game.device)  # (B, K) once drawn
         self._last: tuple[tuple[int, int, bool, bool], Tensor] | None = None
@@ -48,7 +47,7 @@ class Annealed(Proposal):
         question = (budget, int(seed), paired, shared)
         if self._last is not None and self._last[0] == question:
             return self._last[1]
-        chains = _Chains(game, self.temperature, budget, seed, paired=paired, shared=shared)
+        chains = _Chains(game, self.temperature, budget, seed, self.group, paired=paired, shared=shared)
         for sweep in range(1, HEATED + SETTLED + 1):
             start, end = (min(s / HEATED, 1.0) ** RISE for s in (sweep - 1, sweep))
             chains.sweep(sweep, start, end)
@@ -85,9 +84,9 @@ class _Chains:
     """K particles of each game on their way: who is in, (B, K, n), v of that, and log-weights, (B, K)."""
 
     def __init__(
-        self, game: Game, temperature: Tensor, budget: int, seed: Tensor, *, paired: bool, shared: bool
+        self, game: Game, temperature: Tensor, budget: int, seed: Tensor, group: int, *, paired: bool, shared: bool
     ) -> None:
-        self.game, self.heat, self.budget, self.seed = game, temperature[:, None], budget, seed
+        self.game, self.heat, self.budget, self.seed, self.group = game, temperature[:, None], budget, seed, group
         self.paired, self.rows = paired, 1 if shared else game.batch
         self.counts = game.counts()
         rank = game.order()
@@ -105,7 +104,7 @@ class _Chains:
     def sweep(self, number: int, start: float, end: float) -> None:
         """Every player once, while the inverse temperature goes from `start` to `end` of its last value."""
         numbers = self._numbers(number)
-        self.lots = numbers[:, ::GROUP, 0]  # (rows, groups)
+        self.lots = numbers[:, :: self.group, 0]  # (rows, groups)
         place = torch.arange(1, self.game.players + 1, device=self.heat.device)
         passed = (place / self.counts[:, None].clamp_min(1)).clamp_max(1)  # (B, n)
         rate = ((start + (end - start) * passed) / self.heat).unsqueeze(1)  # (B, 1, n)
@@ -127,16 +126,17 @@ class _Chains:
 
     def resample(self) -> None:
         """Within each group, particle p goes on in about w_p / mean(w) copies, each with the weight mean(w)."""
-        groups = -(-self.budget // GROUP)
-        empty = groups * GROUP - self.budget
-        weight = torch.nn.functional.pad(self.log_weight, (0, empty), value=-torch.inf).unflatten(1, (groups, GROUP))
-        size = torch.full((groups, 1), GROUP, device=weight.device)
+        each = self.group
+        groups = -(-self.budget // each)
+        empty = groups * each - self.budget
+        weight = torch.nn.functional.pad(self.log_weight, (0, empty), value=-torch.inf).unflatten(1, (groups, each))
+        size = torch.full((groups, 1), each, device=weight.device)
         size[-1] -= empty
-        place = torch.arange(GROUP, device=weight.device)
-        points = (place + self.lots[..., None]) / size  # (rows, groups, GROUP)
+        place = torch.arange(each, device=weight.device)
+        points = (place + self.lots[..., None]) / size  # (rows, groups, group)
         share = weight.softmax(-1).cumsum(-1)
-        parent = (points[..., None] > share[..., None, :]).sum(-1).minimum(size - 1)  # (B, groups, GROUP)
-        parent = (parent + GROUP * torch.arange(groups, device=weight.device)[:, None]).flatten(1)[:, : self.budget]
+        parent = (points[..., None] > share[..., None, :]).sum(-1).minimum(size - 1)  # (B, groups, group)
+        parent = (parent + each * torch.arange(groups, device=weight.device)[:, None]).flatten(1)[:, : self.budget]
         mean = weight.logsumexp(-1, keepdim=True) - size.log()
         self.log_weight = mean.expand_as(weight).flatten(1)[:, : self.budget]
         self.inside = self.inside.gather(1, parent[..., None].expand_as(self.inside))

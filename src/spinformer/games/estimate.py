@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from spinformer import checks
 from spinformer.games import indices
-from spinformer.games.annealed import Annealed
+from spinformer.games.annealed import GROUP, Annealed
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
 from spinformer.games.indices import Index, Weighting
@@ -124,11 +124,12 @@ def estimate_values(
     return Estimate(game.unbatch(values), game.unbatch(stderr), game.unbatch(ess), budget)
 
 
-def make_proposal(name: ProposalName, game: Game, index: Index, temperature: Tensor) -> Proposal:
-    """The proposal of this name; temperature: (B,)."""
+def make_proposal(name: ProposalName, game: Game, index: Index, temperature: Tensor, *, group: int = GROUP) -> Proposal:
+    """The proposal of this name; temperature: (B,); group: draws of the annealed one that are resampled together, all
+    of them where no standard errors are asked for."""
     if name == "uniform":
         return SizeWeighted(index, game.counts())
-    return Tilted(game, temperature) if name == "tilted" else Annealed(game, temperature)
+    return Tilted(game, temperature) if name == "tilted" else Annealed(game, temperature, group)
 
 
 @dataclass(frozen=True)

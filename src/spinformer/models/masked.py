@@ -23,11 +23,17 @@ class MaskedClassifier:
     masking: how the other words are taken away: "attention", their tokens are masked out of the attention, positions
     kept; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
     rest moved together. Special tokens always stay. batch_size: coalitions that go through at once, at most; on a GPU
-    so many of 128 tokens, more of shorter ones. `passes` counts the forward passes made, one a coalition.
+    so many of 128 tokens, more of shorter ones. bf16: matrix products of the passes in bfloat16. `passes` counts the
+    forward passes made, one a coalition.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, masking: Masking = "attention", batch_size: int = BATCH_SIZE
+        self,
+        model: Any,
+        tokenizer: Any,
+        masking: Masking = "attention",
+        batch_size: int = BATCH_SIZE,
+        bf16: bool = False,
     ) -> None:
         checks.choice("masking", masking, get_args(Masking))
         checks.at_least("batch_size", batch_size, 1)
@@ -36,7 +42,7 @@ class MaskedClassifier:
         if masking == "delete" and tokenizer.pad_token_id is None:
             raise ValueError("masking='delete' needs a tokenizer with a padding token; set tokenizer.pad_token")
         self.model, self.tokenizer, self.masking, self.batch_size = model.eval(), tokenizer, masking, batch_size
-        self.passes = 0
+        self.passes, self.bf16 = 0, bf16
 
     @property
     def device(self) -> torch.device:
@@ -73,7 +79,8 @@ class MaskedClassifier:
         for part, width, longest in self._batches(order, ends[order], length[order]):
             inputs = {name: value[texts[part], :width] for name, value in words.inputs.items()}
             inputs = self._masked(inputs, visible[part, :width], longest)
-            parts.append(self.model(**inputs).logits.float().softmax(-1))
+            with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
+                parts.append(self.model(**inputs).logits.float().softmax(-1))
         self.passes += len(texts)
         found = torch.cat(parts)
         return torch.empty_like(found).index_copy_(0, order, found)

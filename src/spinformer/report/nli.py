@@ -21,6 +21,7 @@ NAMES = {
     "mean": "mean",
     "attention": "softmax attention pooling",
     "released": "the authors' released head",
+    "grounded": "first token, with a game (`grounded`)",
     "mpnet": "NeuroGame, `default`, on all-mpnet-base-v2",
     "dam": "DAM, GloVe 100d",
     "esim": "ESIM, GloVe 100d",
@@ -99,6 +100,15 @@ def search(record: Record) -> str:
         accuracy = f"{100 * run['scores']['snli_dev']['accuracy']:.2f}"
         lines.append([recipe["head"], *(recipe[name] for name in shown[1:]), options, accuracy])
     return markdown([*shown, "game", "SNLI dev"], lines)
+
+
+def tried(record: Record) -> str:
+    """What was tried of each row that learns from the teacher, with one seed, on SNLI dev."""
+    lines = []
+    for entry in record["outcome"]["tried"]:
+        changed = ", ".join(f"{key} {value}" for key, value in entry["changed"].items()) or "as it is"
+        lines.append([NAMES[entry["row"]], changed, f"{entry['dev']:.2f}", "chosen" if entry["chosen"] else ""])
+    return markdown(["row", "changed", "SNLI dev", ""], lines)
 
 
 def table_5(record: Record) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from spinformer.report import attractor, negation, nli
+from spinformer.report import attractor, grounding, negation, nli
 from spinformer.report.markdown import Record, markdown
 
 
@@ -142,6 +142,16 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "nli-difference": ("nli-heads", nli.difference),
     "nli-search": ("nli-tune", nli.search),
     "nli-table-5": ("nli-heads", nli.table_5),
+    "nli-taught": ("nli-taught", nli.classifiers),
+    "nli-tried": ("nli-taught", nli.tried),
+    "grounding-forms": ("grounding-forms", grounding.forms),
+    "grounding-frozen": ("grounding-frozen", grounding.methods),
+    "grounding-frozen-fit": ("grounding-frozen", grounding.fit),
+    "grounding-highlights": ("grounding-frozen", grounding.highlights),
+    "grounding-together": ("grounding-together", grounding.methods),
+    "grounding-together-fit": ("grounding-together", grounding.fit),
+    "grounding-single": ("grounding-single", grounding.methods),
+    "grounding-single-fit": ("grounding-single", grounding.fit),
     "negation": ("negation", negation.signs),
     "negation-classes": ("negation", negation.classes),
     "negation-agreement": ("negation", negation.agreement),

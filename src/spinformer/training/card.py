@@ -11,7 +11,7 @@ tags: [spinformer, neurogame, natural-language-inference]
 
 # {title}
 
-A text classifier trained with [spinformer](https://pypi.org/project/spinformer): head `{head}` on the encoder
+A text classifier trained with spinformer: head `{head}` on the encoder
 `{encoder}`, {parameters:,} parameters.
 
 ```python

@@ -76,7 +76,7 @@ class Recipe:
     ground_weight: float = _option(1.0, "of the game's error in objective grounded")
     ground_factor: float = _option(3.0, "the game's learning rate over the encoder's in objective grounded")
     masked_weight: float = _option(0.5, "of the cross-entropy on parts of texts in objective grounded")
-    whole: float = _option(0.25, "part of objective grounded's second pass that sees whole texts again, for R-Drop")
+    whole: float = _option(0.5, "part of objective grounded's second pass that sees whole texts again, for R-Drop")
     ema: float = _option(0.0, "decay of the moving average of the weights that is kept; 0 for none")
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
