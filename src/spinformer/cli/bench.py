@@ -24,11 +24,11 @@ MEASUREMENTS = {
         "growth of the linear form with n, and its distance from the dense one",
     ),
     "crossover": ("spinformer.bench.crossover", "where the linear form pays"),
-    "explain": ("spinformer.bench.explain", "an explanation against a prediction (needs --model)"),
+    "explain": ("spinformer.bench.explain", "an explanation against a prediction "),
     "gradients": ("spinformer.bench.gradients", "implicit against unrolled gradients, and their memory"),
     "app": ("spinformer.bench.app", "twenty visitors of the web page at once for a minute"),
 }
-# Of a classifier with a game; left out of `all` where none is named.
+# Of a classifier with a game.
 OF_A_MODEL = ("explain",)
 
 
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     names = "\n".join(f"  {name:<12}{text}" for name, (_, text) in MEASUREMENTS.items())
     parser.epilog = f"measurements:\n{names}"
     parser.add_argument("name", choices=[*MEASUREMENTS, "all"], metavar="NAME", help="a measurement below, or all")
-    parser.add_argument("--model", help=f"folder of a classifier with a game, for {', '.join(OF_A_MODEL)}")
+    parser.add_argument("--model", help=f"classifier with a game, for {', '.join(OF_A_MODEL)} (default: the shipped)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=results.RESULTS, help="folder for the results (default results)")
 
@@ -45,20 +45,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run one measurement or all; the status is 1 if one falls short of its bar."""
     short = 0
-    if args.name in OF_A_MODEL and args.model is None:
-        raise ValueError(f"{args.name} needs --model, the folder of a classifier with a game")
-    every = [name for name in MEASUREMENTS if args.model is not None or name not in OF_A_MODEL]
-    for name in every if args.name == "all" else [args.name]:
+    for name in MEASUREMENTS if args.name == "all" else [args.name]:
         module = importlib.import_module(MEASUREMENTS[name][0])
         start = time.perf_counter()
-        model = {"model": args.model} if name in OF_A_MODEL else {}
+        model = {"model": args.model or _shipped()} if name in OF_A_MODEL else {}
         outcome = module.run(args.seed, **model)
         outcome["seconds_taken"] = time.perf_counter() - start
         sample = Path(results.__file__).parent / "assets" / SAMPLE
         path = results.write(
             name,
             outcome,
-            command=f"spinformer bench {name} --seed {args.seed}" + (" --model MODEL" if model else ""),
+            command=f"spinformer bench {name} --seed {args.seed}" + (" --model MODEL" if args.model else ""),
             config={key: value for key, value in vars(module).items() if key.isupper()} | {"seed": args.seed},
             data={SAMPLE: results.sha256(sample)} if hasattr(module, "encoder_sample") else {},
             directory=args.output,
@@ -67,3 +64,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name}: {json.dumps(summary)}\n  -> {path}")
         short += not outcome["passed"]
     return int(short > 0)
+
+
+def _shipped() -> str:
+    from spinformer.models.shipped import default_model
+
+    return default_model()
