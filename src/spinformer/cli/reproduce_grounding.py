@@ -4,7 +4,7 @@ Stages:
   forms     one form of the game head after another, on development texts; results/grounding-forms.json
   frozen    the head on a frozen classifier, several seeds, on test texts; results/NAME.json. Other methods are measured
             with the first seed alone: they do not depend on the head. A head that lies in RUNS is not trained again
-  together  a classifier trained with objective `grounded`, measured in the same way; results/NAME.json
+  together  classifiers trained with objective `grounded`, beside the methods that are cheap; results/NAME.json
 Each stage can be run for any classifier: a second task is another MODEL and other files.
 """
 
@@ -119,7 +119,7 @@ def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: An
         place = args.runs / "forms" / str(list(FORMS).index(what))
         return grounding.form(trial, what, options, place)
     if args.stage == "together":
-        return {"seed": what, **grounding.measure(trial, Grounded.load(Path(folder), model))}
+        return {"seed": what, **grounding.together(trial, Grounded.load(Path(folder), model))}
     name = args.name or "frozen"
     place = args.runs / f"{name}-{what}"
     found = grounding.frozen(trial, replace(options, seed=what), place, additive=args.additive, everything=what == 0)

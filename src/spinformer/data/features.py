@@ -28,7 +28,9 @@ class Features(Dataset[dict[str, Tensor]]):
     truncated: how many rows were longer than `max_length` tokens; of those, the longer text was cut, token by token.
     """
 
-    def __init__(self, texts: Texts, tokenizer: Any, max_length: int, targets: Tensor | None = None) -> None:
+    def __init__(
+        self, texts: Texts, tokenizer: Any, max_length: int, targets: Tensor | None = None, *, quiet: bool = False
+    ) -> None:
         if not len(texts):
             raise ValueError(f"{texts.source}: no rows to work on")
         self.labels = None if texts.labels is None else torch.tensor(list(texts.labels))
@@ -36,7 +38,8 @@ class Features(Dataset[dict[str, Tensor]]):
         parts: dict[str, list[Tensor]] = {}
         lengths: list[int] = []
         self.truncated = 0
-        for start in progress(range(0, len(texts), CHUNK), "tokenising"):
+        starts = range(0, len(texts), CHUNK)
+        for start in starts if quiet else progress(starts, "tokenising", delay=1.0):
             rows = slice(start, start + CHUNK)
             second = None if texts.second is None else list(texts.second[rows])
             encoded = tokenizer(

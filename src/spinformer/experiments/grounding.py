@@ -60,7 +60,7 @@ def frozen(
     grounded = Grounded(trial.model, head)
     classifier = trial.classifier(grounded)
     if not everything:
-        few = methods(("loo", "random"), Source(classifier, seed=options.seed))
+        few = cheap(classifier, options.seed)
         return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, few)}
     explainer = None
     if additive:
@@ -78,14 +78,24 @@ def frozen(
     return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, others)}
 
 
-def measure(trial: Trial, grounded: Grounded, others: Sequence[Method] = ()) -> dict[str, Any]:
+def together(trial: Trial, grounded: Grounded) -> dict[str, Any]:
+    """A classifier with a game of its own, beside the methods that are cheap."""
+    return measure(trial, grounded, cheap(trial.classifier(grounded)))
+
+
+def cheap(classifier: MaskedClassifier, seed: int = 0) -> list[Method]:
+    """Gradient times input, leave-one-out and chance."""
+    return methods(("gradient", "loo", "random"), Source(classifier, seed=seed))
+
+
+def measure(trial: Trial, grounded: Grounded, others: Sequence[Method]) -> dict[str, Any]:
     """Every metric of a grounded classifier, frozen or trained together, and of the other methods on it.
 
     Highlights are many: only methods of one pass, or none, are held against them.
     """
     source = Source(trial.classifier(grounded), grounded)
     own = methods(GAMES, source)
-    chosen = [*own, *(others or rest(source))]
+    chosen = [*own, *others]
     marked = [method for method in chosen if re.match(r"[01]\b", str(getattr(method, "passes", "")))]
     panel = Panel(source.classifier, trial.test, grounded, trial.max_length)
     return panels.measure(panel, chosen, highlights=trial.highlights, marked=marked).to_dict()

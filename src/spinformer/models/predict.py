@@ -1,17 +1,16 @@
 """Logits of a classifier for many texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spinformer import checks
+from spinformer.data.features import Collate, Features
 from spinformer.data.texts import Texts
 from spinformer.progress import progress as bar
-
-BLOCK = 1024  # texts whose tokens are counted at once
 
 
 @dataclass(frozen=True)
@@ -55,28 +54,30 @@ def predict(
     place = next(model.parameters()).device
     if bf16 and place.type != "cuda":
         raise ValueError(f"bf16 is for CUDA devices alone; the model is on {place}")
-    lengths = _lengths(tokenizer, texts)
-    order = sorted(range(len(texts)), key=lengths.__getitem__, reverse=True)  # longest first: memory runs out at once
-    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    rows = Features(replace(texts, labels=None), tokenizer, max_length, quiet=not progress)
+    order = rows.lengths.argsort(descending=True, stable=True)  # longest first: memory runs out at once
+    batches, collate = order.split(batch_size), Collate(tokenizer)
     plays = bool(getattr(model, "plays", False))
     modes = [(module, module.training) for module in model.modules()]
     columns: list[list[Tensor]] = []
     model.eval()
     try:
         with torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
-            for rows in bar(batches, texts.source) if progress else batches:
-                inputs = _encode(tokenizer, texts.select(rows), max_length).to(place)
+            for batch in bar(batches, texts.source) if progress else batches:
+                inputs = {
+                    name: value.to(place) for name, value in collate([rows[row] for row in batch.tolist()]).items()
+                }
                 output = model(**inputs, output_game=True) if plays else model(**inputs)
                 columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
     finally:
         for module, training in modes:
             module.training = training
     back = torch.empty(len(order), dtype=torch.long)
-    back[torch.tensor(order)] = torch.arange(len(order))
+    back[order] = torch.arange(len(order))
     logits, *game = [torch.cat(parts)[back] for parts in zip(*columns, strict=True)]
     checks.finite("logits", logits)
     ess, residual, converged = game if plays else (None, None, None)
-    return Predictions(logits, ess, residual, converged, sum(length > max_length for length in lengths))
+    return Predictions(logits, ess, residual, converged, rows.truncated)
 
 
 def fits(model: Any, tokenizer: Any, max_length: int) -> None:
@@ -91,28 +92,6 @@ def fits(model: Any, tokenizer: Any, max_length: int) -> None:
 def _diagnostics(output: Any) -> list[Tensor]:
     found = output.game.diagnostics
     return [found.ess.float().cpu(), found.residual.float().cpu(), found.converged.bool().cpu()]
-
-
-def _encode(tokenizer: Any, texts: Texts, max_length: int) -> Any:
-    return tokenizer(
-        list(texts.first),
-        None if texts.second is None else list(texts.second),
-        truncation="longest_first",
-        max_length=max_length,
-        padding=True,
-        return_tensors="pt",
-    )
-
-
-def _lengths(tokenizer: Any, texts: Texts) -> list[int]:
-    """Tokens of each text or pair, special ones included, before anything is cut."""
-    found: list[int] = []
-    for start in range(0, len(texts), BLOCK):
-        stop = start + BLOCK
-        second = None if texts.second is None else list(texts.second[start:stop])
-        encoded = tokenizer(list(texts.first[start:stop]), second, truncation=False, padding=False, verbose=False)
-        found += map(len, encoded["input_ids"])
-    return found
 
 
 def _not_empty(texts: Texts) -> None:
