@@ -61,7 +61,7 @@ def frozen(
     classifier = trial.classifier(grounded)
     if not everything:
         few = cheap(classifier, options.seed)
-        return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, few)}
+        return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, few)}
     explainer = None
     if additive:
         explainer = AdditiveExplainer(classifier, seed=options.seed)
@@ -75,12 +75,13 @@ def frozen(
             quiet=True,
         )
     others = rest(Source(classifier, additive=explainer, seed=options.seed))
-    return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, others)}
+    return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, others)}
 
 
 def together(trial: Trial, grounded: Grounded) -> dict[str, Any]:
     """A classifier with a game of its own, beside the methods that are cheap."""
-    return measure(trial, grounded, cheap(trial.classifier(grounded)))
+    classifier = trial.classifier(grounded)
+    return measure(trial, grounded, classifier, cheap(classifier))
 
 
 def cheap(classifier: MaskedClassifier, seed: int = 0) -> list[Method]:
@@ -88,12 +89,15 @@ def cheap(classifier: MaskedClassifier, seed: int = 0) -> list[Method]:
     return methods(("gradient", "loo", "random"), Source(classifier, seed=seed))
 
 
-def measure(trial: Trial, grounded: Grounded, others: Sequence[Method]) -> dict[str, Any]:
+def measure(
+    trial: Trial, grounded: Grounded, classifier: MaskedClassifier, others: Sequence[Method]
+) -> dict[str, Any]:
     """Every metric of a grounded classifier, frozen or trained together, and of the other methods on it.
 
-    Highlights are many: only methods of one pass, or none, are held against them.
+    classifier: the one that the others ask, which counts their passes. Highlights are many: only methods of one pass,
+    or none, are held against them.
     """
-    source = Source(trial.classifier(grounded), grounded)
+    source = Source(classifier, grounded)
     own = methods(GAMES, source)
     chosen = [*own, *others]
     marked = [method for method in chosen if re.match(r"[01]\b", str(getattr(method, "passes", "")))]
