@@ -2,10 +2,11 @@
 
 Stages:
   forms     one form of the game head after another, on development texts; results/grounding-forms.json
-  frozen    the head on a frozen classifier, several seeds, on test texts; results/NAME.json. Other methods are measured
-            with the first seed alone: they do not depend on the head. A head that lies in RUNS is not trained again
+  frozen    the head on a frozen classifier, several seeds, beside the methods that are cheap; results/NAME.json
+  methods   the head of one seed beside every other method; results/NAME.json
   together  classifiers trained with objective `grounded`, beside the methods that are cheap; results/NAME.json
-Each stage can be run for any classifier: a second task is another MODEL and other files.
+A head that lies in RUNS is not trained again. Each stage can be run for any classifier: a second task is another MODEL
+and other files.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from spinformer.experiments.forms import FORMS
 from spinformer.progress import progress
 from spinformer.training.ground import Grounding
 
-STAGES = ("forms", "frozen", "together")
+STAGES = ("forms", "frozen", "methods", "together")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--additive",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether to train the additive explainer of stage frozen, which takes as long as grounding (default yes)",
+        help="whether to train the additive explainer of stage methods, which takes as long as grounding (default yes)",
     )
     parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default 1)")
@@ -70,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
     elif args.stage == "together":
         tasks = [(folder, seed) for seed, folder in enumerate(args.model)]
     else:
-        tasks = [(folder, seed) for folder in args.model for seed in range(args.seeds)]
+        seeds = range(args.seeds) if args.stage == "frozen" else range(1)
+        tasks = [(folder, seed) for folder in args.model for seed in seeds]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, mp_context=context, max_tasks_per_child=1) as pool:
         futures = [pool.submit(_measure, args, options, folder, what) for folder, what in tasks]
@@ -116,11 +118,11 @@ def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: An
     train, test, highlights = _texts(args)
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
     if args.stage == "forms":
-        place = args.runs / "forms" / str(list(FORMS).index(what))
+        place = args.runs / "forms" / Path(folder).name / str(list(FORMS).index(what))
         return grounding.form(trial, what, options, place)
     if args.stage == "together":
         return {"seed": what, **grounding.together(trial, Grounded.load(Path(folder), model))}
-    name = args.name or "frozen"
-    place = args.runs / f"{name}-{what}"
-    found = grounding.frozen(trial, replace(options, seed=what), place, additive=args.additive, everything=what == 0)
-    return {"seed": what, **found}
+    place, options = args.runs / f"{Path(folder).name}-{what}", replace(options, seed=what)
+    if args.stage == "frozen":
+        return {"seed": what, **grounding.frozen(trial, options, place)}
+    return {"seed": what, **grounding.everything(trial, options, place, additive=args.additive)}

@@ -19,7 +19,8 @@ from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
 STABLE = 100  # texts, the first ones, that stability over seeds is measured on
-SHORT = 40  # texts for the exact interactions, 2^W passes each
+ANNEALED = 200  # texts, the first ones, whose effective sample size under Gibbs weights is measured
+SHORT = 20  # texts for the exact interactions, 2^W passes each
 MIN_WORDS = 4  # of them: fewer words have too few pairs to correlate
 OURS = "grounded shapley"
 
@@ -141,15 +142,17 @@ def interactions(panel: Panel) -> Agreement | None:
 
 
 def diagnostics(panel: Panel) -> dict[str, float]:
-    """Convergence of the mean field over the texts, and the effective sample size as a part of K where coalitions are
-    weighted by Gibbs factors (where they count alike, as by default, it is all of K)."""
+    """Convergence of the mean field over the texts, and of the first ones the effective sample size as a part of K
+    where coalitions are weighted by Gibbs factors (where they count alike, as by default, it is all of K)."""
     grounded, ess, converged = _grounded(panel), [], []
     for rows in progress(_chunks(len(panel.texts)), "mean field"):
         games = grounded.games(split(panel.classifier.tokenizer, panel.texts.select(rows), panel.max_length))
         converged.append(grounded.play(games).solved.converged.float().cpu())
-        ess.append(grounded.play(games, weighting="gibbs").ess.cpu() / grounded.samples)
+        if rows[0] < ANNEALED:
+            ess.append(grounded.play(games, weighting="gibbs").ess.cpu() / grounded.samples)
     share = torch.cat(ess)
     return {
+        "ess_texts": len(share),
         "ess_mean": float(share.mean()),
         "ess_least": float(share.min()),
         "converged": float(torch.cat(converged).mean()),

@@ -49,19 +49,18 @@ def form(trial: Trial, name: str, options: Grounding, folder: Path) -> dict[str,
     return {"form": name, "seconds": seconds, "fit": panels.fit(panel).to_dict(), **table.to_dict()}
 
 
-def frozen(
-    trial: Trial, options: Grounding, folder: Path, *, additive: bool = True, everything: bool = True
-) -> dict[str, Any]:
-    """Ground by `options` and compare with every other method, with an additive explainer given as many passes.
+def frozen(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
+    """Ground by `options` and measure, beside the methods that are cheap."""
+    head, seconds = _ground(trial, options, folder)
+    found = together(trial, Grounded(trial.model, head), options.seed)
+    return {"grounding": asdict(options), "seconds": seconds, **found}
 
-    everything: false for the methods alone that are cheap, where the others were measured with another seed.
-    """
+
+def everything(trial: Trial, options: Grounding, folder: Path, *, additive: bool = True) -> dict[str, Any]:
+    """Ground by `options` and compare with every other method, with an additive explainer given as many passes."""
     head, seconds = _ground(trial, options, folder)
     grounded = Grounded(trial.model, head)
     classifier = trial.classifier(grounded)
-    if not everything:
-        few = cheap(classifier, options.seed)
-        return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, few)}
     explainer = None
     if additive:
         explainer = AdditiveExplainer(classifier, seed=options.seed)
@@ -78,20 +77,14 @@ def frozen(
     return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, others)}
 
 
-def together(trial: Trial, grounded: Grounded) -> dict[str, Any]:
-    """A classifier with a game of its own, beside the methods that are cheap."""
+def together(trial: Trial, grounded: Grounded, seed: int = 0) -> dict[str, Any]:
+    """A classifier with its game, beside the methods that are cheap: gradient times input, leave-one-out, chance."""
     classifier = trial.classifier(grounded)
-    return measure(trial, grounded, classifier, cheap(classifier))
+    cheap = methods(("gradient", "loo", "random"), Source(classifier, seed=seed))
+    return measure(trial, grounded, classifier, cheap)
 
 
-def cheap(classifier: MaskedClassifier, seed: int = 0) -> list[Method]:
-    """Gradient times input, leave-one-out and chance."""
-    return methods(("gradient", "loo", "random"), Source(classifier, seed=seed))
-
-
-def measure(
-    trial: Trial, grounded: Grounded, classifier: MaskedClassifier, others: Sequence[Method]
-) -> dict[str, Any]:
+def measure(trial: Trial, grounded: Grounded, classifier: MaskedClassifier, others: Sequence[Method]) -> dict[str, Any]:
     """Every metric of a grounded classifier, frozen or trained together, and of the other methods on it.
 
     classifier: the one that the others ask, which counts their passes. Highlights are many: only methods of one pass,
