@@ -1,4 +1,4 @@
-# `make demo` and `make test` need nothing but Python 3.11 or newer and a package index.
+# `make demo` and `make test` need nothing but Python 3.11 or newer and a package index; the tests also a Chromium (`browser`).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -79,15 +79,24 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     folder = tmp_path / "model"
     BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    command = ["reproduce", "grounding", "--stage", "frozen", "--model", str(folder), "--seeds", "1", "--count", "6"]
+    command = ["reproduce", "grounding", "--model", str(folder), "--seeds", "2", "--count", "6"]
     command += ["--texts", str(corpora / "snli_train.jsonl.gz"), "--test", str(corpora / "snli_test.jsonl.gz")]
     command += ["--batch-size", "8", "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
-    assert main(command) == 0
-    run = results.read("grounding-frozen", tmp_path)["outcome"]["runs"][0]
+    assert main([*command, "--stage", "frozen"]) == 0
+    runs = results.read("grounding-frozen", tmp_path)["outcome"]["runs"]
+    assert [run["seed"] for run in runs] == [0, 1]
+    cheap = runs[1]["faithfulness"]["methods"]
+    assert {"grounded shapley", "grounded attention", "leave-one-out", "gradient-times-input", "random"} <= set(cheap)
+    assert "kernel-shap" not in cheap
+    assert cheap["leave-one-out"]["passes"] > 3
+    assert all(run["seconds"] > 0 for run in runs)
+    assert main([*command, "--stage", "methods", "--bf16"]) == 0
+    (run,) = results.read("grounding-methods", tmp_path)["outcome"]["runs"]
+    assert run["seconds"] is None  # the head of seed 0 was there
     methods = run["faithfulness"]["methods"]
-    assert {"grounded shapley", "grounded attention", "leave-one-out", "integrated-gradients", "kernel-shap"} <= set(
-        methods
-    )
+    assert {*cheap, "integrated-gradients", "kernel-shap", "shapley-sampling"} < set(methods)
+    assert methods["shapley-sampling"]["passes"] > 10
+    assert methods["grounded shapley"]["passes"] == 1
     assert 0 < run["diagnostics"]["ess_least"] <= run["diagnostics"]["ess_mean"] <= 1 + 1e-6
     assert run["fit"]["texts"] == 6
     assert set(run["differences"]["random"]) == {"comprehensiveness", "sufficiency"}

@@ -9,6 +9,7 @@ from spinformer.cli import main
 from spinformer.data.texts import Texts
 from spinformer.explain import Explanation, coloured, explain
 from spinformer.explain.grounded import Grounded
+from spinformer.models.grounding import GameHead
 from spinformer.training.ground import Grounding, ground
 from tests.tiny import NLI, bert, rows, tokenizer
 
@@ -120,7 +121,7 @@ class TestExplain:
             explain(bare, tokenizer(), "a man", "a dog", method="guess")
         with pytest.raises(ValueError, match="hypothesis 0 must be a text"):
             explain(model, tokenizer(), "a man", " ")
-        with pytest.raises(ValueError, match="at least 2"):
+        with pytest.raises(ValueError, match="at least 4"):
             explain(model, tokenizer(), "a man", "a dog", samples=1)
 
     def test_a_game_that_is_given(self, model, folder):
@@ -137,6 +138,40 @@ class TestExplain:
         assert plain.pairs == gibbs.pairs
         assert plain.attention != gibbs.attention
         assert plain.ess == plain.samples
+
+    def test_spins_are_decided_in_the_cold_and_not_in_the_heat(self, model):
+        """The values do not change; gates of the attention leave 1/2 the more, the colder it is."""
+        cold, usual, hot = (
+            explain(model, tokenizer(), "a man runs", "a dog", temperature=heat) for heat in (0.08, 0.25, 3.0)
+        )
+        assert cold.importance == usual.importance == hot.importance
+        spread = [max(abs(value - 0.5) for value in found.attention) for found in (cold, usual, hot)]
+        assert spread[0] > 1.2 * spread[1] > 2.4 * spread[2] > 0
+
+    def test_a_model_in_training_is_asked_as_if_it_were_not(self, model):
+        quiet = explain(model, tokenizer(), "a man runs", "a dog")
+        model.train()
+        try:
+            assert explain(model, tokenizer(), "a man runs", "a dog") == quiet
+            assert model.training
+        finally:
+            model.eval()
+
+    def test_the_head_is_read_once(self, model, monkeypatch):
+        explain(model, tokenizer(), "a man runs", "a dog")
+
+        def again(*args):
+            raise AssertionError("read again")
+
+        monkeypatch.setattr(GameHead, "load", again)
+        explain(model, tokenizer(), "a man runs", "a dog")
+
+    @pytest.mark.parametrize("options", [{"num_labels": 1}, {"problem_type": "multi_label_classification"}])
+    def test_models_that_choose_no_class(self, options):
+        from transformers import BertForSequenceClassification
+
+        with pytest.raises(ValueError, match="chooses one of at least 2 classes"):
+            explain(BertForSequenceClassification(bert(**options)), tokenizer(), "a man runs", "a dog")
 
     def test_command(self, folder, tmp_path, capsys):
         saved = tmp_path / "found.json"

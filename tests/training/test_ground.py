@@ -174,6 +174,10 @@ class TestTraining:
         assert not (tmp_path / "parts" / "game" / "state.pt").exists()
         shutil.rmtree(tmp_path / "parts")
 
+    @pytest.mark.parametrize("updates", [1, 10, 20])
+    def test_any_number_of_updates(self, classifier, tmp_path, updates):
+        ground(classifier, tokenizer(), texts(updates), tmp_path, Grounding(**{**SMALL, "batch_size": 1}))
+
     def test_too_few_texts(self, classifier, tmp_path):
         with pytest.raises(ValueError, match="at least one batch"):
             ground(classifier, tokenizer(), texts(4), tmp_path, Grounding(**SMALL))

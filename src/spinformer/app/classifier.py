@@ -35,6 +35,7 @@ class Classifier:
             self.tokenizer,
             first,
             second,
+            method="grounded",
             temperature=limits.number("The temperature", temperature, *limits.TEMPERATURES),
             samples=limits.whole("The number of samples", samples, *limits.SAMPLES),
             pair_samples=PAIR_SAMPLES,

@@ -60,7 +60,7 @@ def _row(seed: int, folder: str) -> dict[str, float]:
         pair = one.first[0], one.second[0]
         seconds = {
             "prediction": _seconds(partial(predict, *pair)),
-            "explanation": _seconds(partial(explain, model, tokenizer, *pair, grounded=grounded, seed=seed)),
+            "explanation": _seconds(partial(explain, model, tokenizer, *pair, seed=seed)),
         }
         if row >= 0:
             found = split(tokenizer, one, 128)

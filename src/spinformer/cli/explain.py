@@ -41,9 +41,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, help="also save the explanation as JSON; with --file, a folder of them")
     parser.add_argument("--method", choices=("auto", "grounded", "masked"), default="auto", help="default %(default)s")
     parser.add_argument("--budget", type=int, default=512, help="masked passes, without a game (default %(default)s)")
-    parser.add_argument("--samples", type=int, default=16, help="coalitions for the words' values (default 16)")
-    parser.add_argument("--pair-samples", type=int, default=6, help="coalitions for the pairs' (default 6)")
-    parser.add_argument("--temperature", type=float, default=0.25, help="gamma of the Ising model (default 0.25)")
+    parser.add_argument("--game", type=Path, metavar="FOLDER", help="where the game lies, if not with the model")
+    parser.add_argument("--samples", type=int, help="coalitions for the words' values (default 16)")
+    parser.add_argument("--pair-samples", type=int, help="coalitions for the pairs' (default 6)")
+    parser.add_argument("--temperature", type=float, help="gamma of the Ising model (default 0.25)")
     parser.add_argument("--top", type=int, default=5, help="words and pairs to list (default 5)")
     parser.add_argument("--max-length", type=int, default=128, help="tokens kept (default 128)")
     parser.add_argument("--seed", type=int, default=0, help="of the coalitions (default 0)")
@@ -92,18 +93,14 @@ def _texts(args: argparse.Namespace) -> tuple[list[str], list[str] | None]:
 
 def _explained(args: argparse.Namespace, first: list[str], second: list[str] | None) -> "Iterator[Explanation]":
     from spinformer.explain import explain
+    from spinformer.explain.grounded import Grounded
     from spinformer.models.load import load_classifier
 
     model, tokenizer = load_classifier(args.model, device=args.device)
-    options: dict[str, Any] = {
-        "method": args.method,
-        "budget": args.budget,
-        "samples": args.samples,
-        "pair_samples": args.pair_samples,
-        "temperature": args.temperature,
-        "max_length": args.max_length,
-        "seed": args.seed,
-    }
+    names = ("method", "budget", "samples", "pair_samples", "temperature", "max_length", "seed")
+    options: dict[str, Any] = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if args.game is not None:
+        options["grounded"] = Grounded.load(args.game, model)
     starts = range(0, len(first), BATCH)
     for start in starts if len(first) <= BATCH else progress(starts, "explain"):
         part = slice(start, start + BATCH)

@@ -13,6 +13,7 @@ from typing import get_args
 
 import torch
 
+from spinformer.cli.evaluate import columns, words
 from spinformer.models.grounding import Form, Scope
 from spinformer.models.masked import Masking
 from spinformer.training import ground as training
@@ -23,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     defaults = training.Grounding()
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("texts", metavar="TEXTS", help="a file, or a name such as snli:train; parts joined by +")
+    parser.add_argument("--columns", type=words, help="of the file: TEXT or PREMISE,HYPOTHESIS (default: found)")
     parser.add_argument("--output", type=Path, help="folder for the head (default: that of the model)")
     parser.add_argument("--held-out", type=int, default=200, help="texts to measure on, not to train on (default 200)")
     parser.add_argument("--limit", type=int, help="use only so many texts")
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     output = args.output or Path(args.model)
     if args.output is None and not output.is_dir():
         raise ValueError(f"{args.model} is not a folder here; name one for the head with --output")
-    texts = load_texts(args.texts, labelled=False)
+    texts = load_texts(args.texts, **columns(args.columns, labelled=False))
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(args.seed)).tolist()
     order = order if args.limit is None else order[: args.limit]
     if not 1 <= args.held_out < len(order):

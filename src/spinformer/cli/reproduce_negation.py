@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         found,
         command="spinformer reproduce negation --model MODEL --monli FILE",
         config={name: getattr(args, name) for name in ("real", "samples", "real_samples", "seed")},
-        data=dict(texts.digests),
+        data={**dict(texts.digests), "model.safetensors": results.sha256(Path(args.model) / "model.safetensors")},
         directory=args.results,
     )
     for name, row in found["sets"].items():

@@ -1,7 +1,8 @@
 """Train and score every classifier of docs/nli.md: the search for a recipe, the heads, the larger encoder.
 
 Needs the corpora as files: snli_train, snli_dev, snli_test, mnli_train, mnli_dev_matched, breaking_nli, monli,
-hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label), and a GPU: `heads` is eighteen trainings.
+hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label), and a GPU: a row is three
+trainings.
 Stopped, a stage goes on where it was when started again: runs that are on file in RUNS are not repeated.
 """
 
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(jobs: Sequence[Job], args: argparse.Namespace) -> list[Job]:
     """Those whose rows are asked for, with the changes that are asked for."""
     if args.only:
-        jobs = [job for job in jobs if job.name.split(".")[0] in args.only]
+        jobs = [job for job in jobs if job.name in args.only or job.name.rpartition(".")[0] in args.only]
         if not jobs:
             raise ValueError(f"no row of stage {args.stage} is named {', '.join(args.only)}")
     return [replace(job, changes={**job.changes, **args.change}) for job in jobs]

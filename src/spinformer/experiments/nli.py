@@ -1,5 +1,6 @@
 """Every classifier of the inference table: trained under one harness, several seeds at once, scored on all sets."""
 
+import json
 import multiprocessing
 import shutil
 import time
@@ -53,7 +54,7 @@ def perform(
     """Run the jobs, `workers` at a time; a job whose result is on file is not run again. Returns them in order."""
     kept = place.runs / stage
     kept.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs if not _record(kept, job).is_file()]
+    waiting = [job for job in jobs if not _on_file(kept, job)]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
         futures = {pool.submit(run, job, place, kept, tuple(sets)): job for job in waiting}
@@ -134,6 +135,15 @@ def _recipe(job: Job, place: Place) -> Recipe:
     if recipe.head in WORD_HEADS:
         changes["vectors"] = str(place.vectors)
     return recipe.change(**changes)
+
+
+def _on_file(kept: Path, job: Job) -> bool:
+    """Whether this very job was run: a record of the same name with other changes is run again."""
+    if not _record(kept, job).is_file():
+        return False
+    config = results.read(_record(kept, job).stem, kept)["config"]
+    same: bool = (config["config"], config["changes"]) == (job.config, json.loads(json.dumps(dict(job.changes))))
+    return same
 
 
 def _record(kept: Path, job: Job) -> Path:

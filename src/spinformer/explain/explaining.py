@@ -17,6 +17,8 @@ from spinformer.games import Weighting, survey
 from spinformer.models.masked import MaskedClassifier
 
 Method = Literal["auto", "grounded", "masked"]
+# Coalitions for the values of words and of pairs: as many as leave an explanation at about one and a half predictions.
+SAMPLES, PAIR_SAMPLES = 16, 6
 
 
 def explain(
@@ -28,8 +30,8 @@ def explain(
     method: Method = "auto",
     grounded: Grounded | None = None,
     budget: int = BUDGET,
-    samples: int = 16,
-    pair_samples: int = 6,
+    samples: int = SAMPLES,
+    pair_samples: int = PAIR_SAMPLES,
     temperature: float = TEMPERATURE,
     weighting: Weighting = "uniform",
     max_length: int = 128,
@@ -47,8 +49,8 @@ def explain(
     (the paper's target; slower).
     """
     checks.choice("method", method, get_args(Method))
-    checks.at_least("samples", samples, 2)
-    checks.at_least("pair_samples", pair_samples, 2)
+    checks.at_least("samples", samples, 4)  # fewer give no standard error
+    checks.at_least("pair_samples", pair_samples, 4)
     checks.choice("weighting", weighting, get_args(Weighting))
     single = isinstance(premise, str)
     first = [premise] if isinstance(premise, str) else list(premise)
@@ -64,6 +66,8 @@ def explain(
             "this classifier has no game yet: `spinformer ground MODEL TEXTS` learns one, without labels, in its folder"
         )
     if player is None or method == "masked":
+        if weighting != "uniform":
+            raise ValueError("weighting 'gibbs' is for a game; masked passes are few and count alike")
         found = explain_masked(
             MaskedClassifier(model, tokenizer),
             texts,
@@ -95,7 +99,7 @@ def _explanations(
     if weighting == "uniform":
         played = play_survey(game, found, temperature)
     else:
-        played = replace(grounded, samples=pair_samples).play(games, temperature, seed, weighting)
+        played = replace(grounded, samples=samples).play(games, temperature, seed, weighting)
     names = [grounded.model.config.id2label[place] for place in range(games.full.shape[1])]
     return assemble(
         texts,

@@ -111,7 +111,9 @@ class Explanation:
     def save(self, path: Path | str) -> Path:
         """As JSON."""
         path = Path(path)
-        path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(
+            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
+        )
         return path
 
     def plot(self, kind: PlotKind = "words", path: Path | str | None = None) -> Any:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, Survey, Weighting, estimate_values, survey
 from spinformer.ising import DenseCouplings
 from spinformer.models.grounding import FOLDER, GameHead, GroundedGames
-from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.models.masked import MaskedClassifier, Masking, check_classes
 from spinformer.precision import full_precision
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
@@ -28,6 +29,11 @@ TEMPERATURE = 0.25
 SOFTENING = 4.0
 # Of the strength at which the mean field ceases to be unique, what couplings may have: enough to tell, not to rule.
 PART = 0.2
+
+
+# Heads that were read for models that are in use, with the file and device they were read for: a head is checked
+# against all weights of its model, which takes longer than an explanation.
+_FOUND: WeakKeyDictionary[Any, tuple[Any, GameHead | None]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Grounded:
     pair_samples: int = 8
 
     def __post_init__(self) -> None:
+        check_classes(self.model)
         if self.head is None:
             own = getattr(self.model, "game", None)
             if not isinstance(own, GameHead):
@@ -65,11 +72,21 @@ class Grounded:
 
     @classmethod
     def find(cls, model: Any, folder: Path | None = None) -> "Grounded | None":
-        """The game of a model: its own, or the head in `folder`, its own where not given; None where there is none."""
+        """The game of a model: its own, or the head in `folder`, its own where not given; None where there is none.
+
+        A head that was found is kept for the next time, as long as the model and its file live.
+        """
+        if isinstance(getattr(model, "game", None), GameHead):
+            return cls(model)
         place = folder or Path(str(getattr(model, "name_or_path", "") or ""))
-        if isinstance(getattr(model, "game", None), GameHead) or (place / FOLDER / "game.json").is_file():
-            return cls.load(place, model)
-        return None
+        file = place / FOLDER / "game.json"
+        if not file.is_file():
+            return None
+        key = (str(file), file.stat().st_mtime_ns, next(model.parameters()).device)
+        kept = _FOUND.get(model)
+        if kept is None or kept[0] != key:
+            kept = _FOUND[model] = (key, cls.load(place, model).head)
+        return cls(model, kept[1])
 
     @torch.no_grad()
     def games(self, words: Words) -> GroundedGames:
@@ -119,13 +136,17 @@ def play_survey(game: Game, found: Survey, temperature: float = TEMPERATURE) -> 
 
 
 def _units(game: Game, temperature: float) -> tuple[Tensor, Tensor, Units]:
-    """Gate, (B, n), temperature, (B,), and units of a game of probabilities."""
+    """Gate, (B, n), temperature, (B,), and units of a game of probabilities.
+
+    Fields and couplings are those of TEMPERATURE, and the spins feel them at the temperature asked for: in the cold
+    they are decided, in the heat none is.
+    """
     checks.positive("temperature", temperature)
     heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
     gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
     if game.mask is not None:
         gate = gate * game.mask
-    return gate, heat, Units(heat / SOFTENING, torch.full_like(heat, PART))
+    return gate, heat, Units(torch.full_like(heat, TEMPERATURE / SOFTENING), PART * TEMPERATURE / heat)
 
 
 class GroundedScores:

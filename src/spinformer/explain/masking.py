@@ -55,7 +55,7 @@ def explain_masked(
         words = split(classifier.tokenizer, one, max_length)
         before = classifier.passes
         full = classifier.full(words)
-        game = _Asked(ConfidenceGame(classifier, words, full.argmax(-1)))
+        game = _Asked(ConfidenceGame(classifier, words, full.argmax(-1)), float(full.max()))
         exact = 2 ** min(game.players, 62) <= budget
         values = _exact(game) if exact else _estimate(game, words, budget, seed)
         config = classifier.model.config
@@ -68,7 +68,7 @@ def explain_masked(
             play_survey(game, values, temperature),
             method="masked",
             passes=classifier.passes - before,
-            samples=budget,
+            samples=values.shapley.budget,
             ess=None,
         )
     return found
@@ -77,8 +77,9 @@ def explain_masked(
 class _Asked(Game):
     """The game of one text, which remembers its answers: one pass for each different coalition."""
 
-    def __init__(self, game: ConfidenceGame) -> None:
-        self.game, self.answers = game, dict[bytes, float]()
+    def __init__(self, game: ConfidenceGame, whole: float) -> None:
+        self.game = game
+        self.answers = {torch.ones(game.players, dtype=torch.bool).numpy().tobytes(): whole}
         self.batch, self.players, self.batched, self.mask = 1, game.players, True, None
         self.dtype, self.device = torch.float32, torch.device("cpu")
 

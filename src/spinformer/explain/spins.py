@@ -12,6 +12,7 @@ from spinformer.attention.play import Played
 from spinformer.attention.settings import Settings
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
+from spinformer.explain.explaining import PAIR_SAMPLES, SAMPLES
 from spinformer.explain.grounded import TEMPERATURE, Grounded
 from spinformer.ising import Ising, mean_field
 from spinformer.models.grounding import GroundedGames
@@ -71,8 +72,8 @@ def trace_spins(
     *,
     temperature: float = TEMPERATURE,
     steps: int = 60,
-    samples: int = 16,
-    pair_samples: int = 6,
+    samples: int = SAMPLES,
+    pair_samples: int = PAIR_SAMPLES,
     max_length: int = 128,
     seed: int = 0,
 ) -> SpinTrace:
@@ -100,8 +101,8 @@ def sweep_temperature(
     *,
     temperatures: Sequence[float] | None = None,
     temperature: float = TEMPERATURE,
-    samples: int = 16,
-    pair_samples: int = 6,
+    samples: int = SAMPLES,
+    pair_samples: int = PAIR_SAMPLES,
     max_length: int = 128,
     seed: int = 0,
 ) -> Sweep:
@@ -178,7 +179,7 @@ def _model(
     max_length: int,
     seed: int,
 ) -> tuple[Words, Ising]:
-    checks.at_least("samples", min(budget), 2)
+    checks.at_least("samples", min(budget), 4)
     words = split(tokenizer, Texts([premise], None if hypothesis is None else [hypothesis]), max_length)
     found = played(grounded, grounded.games(words), *budget, temperature, seed)
     return words, Ising(found.fields, found.couplings, temperature)

@@ -16,7 +16,7 @@ from torch.nn import functional
 from spinformer import checks
 from spinformer.data.words import Words
 from spinformer.games.sums import SumGame
-from spinformer.models.hidden import hidden_states
+from spinformer.models.hidden import evaluating, hidden_states
 from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
 
@@ -139,7 +139,7 @@ class GameHead(nn.Module):
 
     def games(self, model: nn.Module, words: Words) -> "GroundedGames":
         """The games of a batch of texts, from one pass of the frozen classifier."""
-        with torch.no_grad():
+        with torch.no_grad(), evaluating(model):
             logits, states = hidden_states(model, words.inputs)
         found: GroundedGames = self(states, logits, words)
         return found

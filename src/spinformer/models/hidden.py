@@ -1,6 +1,7 @@
 """Hidden states of any Hugging Face classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
@@ -32,6 +33,19 @@ def resolve_layers(model: Any, layers: Sequence[int] | None) -> tuple[int, ...]:
     if not layers or not all(-last - 1 <= layer <= last for layer in layers):
         raise ValueError(f"layers must be numbers from 0, the embeddings, to {last}, or from -1 down; got {layers}")
     return tuple(layer % (last + 1) for layer in layers)
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """The model in evaluation mode, and afterwards every part of it in the mode that it came in."""
+    modes = [(module, module.training) for module in model.modules()] if model.training else []
+    if modes:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
 
 
 def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequence[Tensor]]:

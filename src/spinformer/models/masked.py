@@ -17,6 +17,19 @@ TOKENS = 128  # of a row, by which batches on a GPU are measured
 CACHED = 128  # rows at once on a CPU at most; more are slower
 
 
+def check_classes(model: Any) -> None:
+    """A ValueError where the model's configuration says that it does not choose one of several classes."""
+    config = getattr(model, "config", None)
+    if config is None:
+        return
+    kind, labels = getattr(config, "problem_type", None), int(getattr(config, "num_labels", 0) or 0)
+    if labels < 2 or kind in ("regression", "multi_label_classification"):
+        raise ValueError(
+            f"expected a classifier that chooses one of at least 2 classes; got {labels} output(s)"
+            + (f" and problem_type {kind!r}" if kind else "")
+        )
+
+
 class MaskedClassifier:
     """p_c(C) = P(class c | the words of C alone)
 
@@ -35,6 +48,7 @@ class MaskedClassifier:
         batch_size: int = BATCH_SIZE,
         bf16: bool = False,
     ) -> None:
+        check_classes(model)
         checks.choice("masking", masking, get_args(Masking))
         checks.at_least("batch_size", batch_size, 1)
         if masking == "token" and tokenizer.mask_token_id is None:

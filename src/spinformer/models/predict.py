@@ -10,6 +10,7 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.data.features import Collate, Features
 from spinformer.data.texts import Texts
+from spinformer.models.hidden import evaluating
 from spinformer.progress import progress as bar
 
 
@@ -58,20 +59,12 @@ def predict(
     order = rows.lengths.argsort(descending=True, stable=True)  # longest first: memory runs out at once
     batches, collate = order.split(batch_size), Collate(tokenizer)
     plays = bool(getattr(model, "plays", False))
-    modes = [(module, module.training) for module in model.modules()]
     columns: list[list[Tensor]] = []
-    model.eval()
-    try:
-        with torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
-            for batch in bar(batches, texts.source) if progress else batches:
-                inputs = {
-                    name: value.to(place) for name, value in collate([rows[row] for row in batch.tolist()]).items()
-                }
-                output = model(**inputs, output_game=True) if plays else model(**inputs)
-                columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
-    finally:
-        for module, training in modes:
-            module.training = training
+    with evaluating(model), torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
+        for batch in bar(batches, texts.source) if progress else batches:
+            inputs = {name: value.to(place) for name, value in collate([rows[row] for row in batch.tolist()]).items()}
+            output = model(**inputs, output_game=True) if plays else model(**inputs)
+            columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
     back = torch.empty(len(order), dtype=torch.long)
     back[order] = torch.arange(len(order))
     logits, *game = [torch.cat(parts)[back] for parts in zip(*columns, strict=True)]

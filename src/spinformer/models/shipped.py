@@ -19,5 +19,6 @@ def default_model() -> str:
             names = ", ".join(path.name for path in found)
             raise ValueError(f"{FOLDER}/ holds several models ({names}); choose one with --model")
     raise FileNotFoundError(
-        f"no model given and none in {FOLDER}/; name the folder of a classifier that has a game with --model"
+        f"no model given and none in {FOLDER}/; name the folder of a classifier that has a game with --model or in "
+        f"{VARIABLE}"
     )

@@ -108,11 +108,17 @@ def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
         classifier_layers=recipe.classifier_layers,
         dropout=recipe.dropout,
         encoder_dropout=recipe.encoder_dropout,
-        special_ids=tuple(tokenizer.all_special_ids),
+        special_ids=_added_ids(tokenizer),
         grounding=recipe.grounding,
         **(recipe.game if recipe.head == "neurogame" else {}),
     )
     return model, tokenizer
+
+
+def _added_ids(tokenizer: Any) -> tuple[int, ...]:
+    """Tokens that the tokenizer adds around and between texts; not those that stand for words, as the unknown does."""
+    ids = (getattr(tokenizer, f"{name}_token_id", None) for name in ("cls", "sep", "pad", "bos", "eos"))
+    return tuple(dict.fromkeys(found for found in ids if found is not None))
 
 
 def last_checkpoint(output: Path) -> Path | None:

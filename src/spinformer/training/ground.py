@@ -29,6 +29,7 @@ from spinformer.models.grounding import (
 from spinformer.models.hidden import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.progress import progress
+from spinformer.training.schedule import schedule
 
 Draw = Literal["sizes", "kernel", "edges", "own"]
 STATE = "state.pt"
@@ -80,15 +81,13 @@ def ground(
     """
     if len(texts) < options.batch_size:
         raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
-    classifier = MaskedClassifier(model.requires_grad_(False), tokenizer, options.masking, batch_size=1024)
+    classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
     device = classifier.device
     torch.manual_seed(options.seed)
     head = GameHead(_config(model, options)).to(device)
     optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
     batches = list(_batches(torch.tensor(texts.lengths), options))
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, options.learning_rate, total_steps=len(batches), pct_start=options.warmup
-    )
+    scheduler = schedule(optimizer, "cosine", len(batches), warmup=options.warmup)
     done = _restore(output, options, head, optimizer, scheduler) if resume else 0
     head.train()
     loader = DataLoader(

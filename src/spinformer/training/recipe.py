@@ -71,7 +71,7 @@ class Recipe:
     consistency: float = _option(0.0, "weight of R-Drop: two dropout passes of a pair must agree; 0 for none")
     teacher: str | None = _option(None, "folder or hub id of a larger classifier to learn from as well")
     teacher_weight: float = _option(0.7, "part of a pair's target that is the teacher's answer, the rest its label")
-    views: int = _option(1, "copies of the data for the teacher to label, all but the first with words left out")
+    views: int = _option(1, "copies of the data for the teacher to label, all but the first with words changed")
     objective: Objective = _option("plain", "grounded: the head's game learns what the model says of parts of texts")
     ground_weight: float = _option(1.0, "of the game's error in objective grounded")
     ground_factor: float = _option(3.0, "the game's learning rate over the encoder's in objective grounded")

@@ -129,7 +129,7 @@ class ClassifierTrainer(Trainer):
         loss = loss + recipe.ground_weight * apart.sum() / (~again).sum().clamp_min(1)
         if recipe.consistency:
             loss = loss + recipe.consistency * (_apart(full, masked) * again).sum() / again.sum().clamp_min(1)
-        self.meter.add(full, targets, None, apart=apart)
+        self.meter.add(full, targets, None, apart=apart[~again])
         return loss, outputs
 
     def _mixing(self, rows: int, device: torch.device, copies: int) -> tuple[Tensor, Tensor]:
@@ -142,7 +142,7 @@ class ClassifierTrainer(Trainer):
 
     def create_optimizer(self, model: nn.Module | None = None) -> Optimizer:
         """AdamW; decay on matrices alone; the head at `head_factor` times the encoder's rate, a game at
-        `ground_factor` times that."""
+        `ground_factor` times the encoder's."""
         if self.optimizer is None:
             recipe = self.recipe
             groups: dict[tuple[float, bool], list[Tensor]] = {}
