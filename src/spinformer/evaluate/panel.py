@@ -19,8 +19,8 @@ from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
 STABLE = 100  # texts, the first ones, that stability over seeds is measured on
-ANNEALED = 200  # texts, the first ones, whose effective sample size under Gibbs weights is measured
-SHORT = 20  # texts for the exact interactions, 2^W passes each
+ANNEALED = 100  # texts, the first ones, whose effective sample size under Gibbs weights is measured
+SHORT = 12  # texts for the exact interactions, 2^W passes each
 MIN_WORDS = 4  # of them: fewer words have too few pairs to correlate
 OURS = "grounded shapley"
 
