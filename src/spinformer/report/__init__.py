@@ -8,7 +8,7 @@ from typing import Any
 from spinformer import results
 from spinformer.report.tables import TABLES
 
-_FIGURE = re.compile(r"(<!--=([\w-]+):([\w.-]+):([^:>]*?)-->)(.*?)(<!--/=-->)", re.DOTALL)
+_FIGURE = re.compile(r"(<!--=([\w-]+):([\w. -]+):([^:>]*?)-->)(.*?)(<!--/=-->)", re.DOTALL)
 _TABLE = re.compile(r"(<!--table=([\w-]+)-->\n)(.*?)(<!--/table-->)", re.DOTALL)
 
 __all__ = ["render"]
