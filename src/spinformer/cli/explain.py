@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=int, default=512, help="masked passes, without a game (default %(default)s)")
     parser.add_argument("--game", type=Path, metavar="FOLDER", help="where the game lies, if not with the model")
     parser.add_argument("--samples", type=int, help="coalitions for the words' values (default 16)")
-    parser.add_argument("--pair-samples", type=int, help="coalitions for the pairs' (default 6)")
+    parser.add_argument("--pair-samples", type=int, help="coalitions for the pairs' (default 4)")
     parser.add_argument("--temperature", type=float, help="gamma of the Ising model (default 0.25)")
     parser.add_argument("--top", type=int, default=5, help="words and pairs to list (default 5)")
     parser.add_argument("--max-length", type=int, default=128, help="tokens kept (default 128)")

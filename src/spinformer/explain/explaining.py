@@ -18,7 +18,7 @@ from spinformer.models.masked import MaskedClassifier
 
 Method = Literal["auto", "grounded", "masked"]
 # Coalitions for the values of words and of pairs: as many as leave an explanation at about one and a half predictions.
-SAMPLES, PAIR_SAMPLES = 16, 6
+SAMPLES, PAIR_SAMPLES = 16, 4
 
 
 def explain(
