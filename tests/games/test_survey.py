@@ -57,3 +57,20 @@ def test_bad_budgets():
         survey(make(), 1, 1, seed=torch.tensor(0))
     with pytest.raises(ValueError, match="pair_budget must be at most budget"):
         survey(make(), 4, 5, seed=torch.tensor(0))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_is_kept_for_games_of_as_many_players_serves_them(shared):
+    """First asked for in inference mode, then with gradients, then by another game."""
+    game = make()
+    one = type(game)(game.features[:1].clone().requires_grad_(), lambda sums: game.readout(sums.expand(2, -1, -1))[:1])
+    with torch.inference_mode():
+        survey(one, 8, 4, seed=torch.tensor(3), shared=shared)
+    found = survey(one, 8, 4, seed=torch.tensor(3), shared=shared)
+    plain = three(one, 8, 4, 3, shared)
+    for mine, other in zip(found[:3], plain, strict=True):
+        torch.testing.assert_close(mine.values, other.values)
+    found.shapley.values.square().sum().backward()
+    table = TableGame(torch.rand(2**game.players, generator=torch.Generator().manual_seed(1)))
+    for mine, other in zip(survey(table, 8, 4, seed=torch.tensor(3))[:3], three(table, 8, 4, 3, True), strict=True):
+        torch.testing.assert_close(mine.values, other.values)

@@ -168,7 +168,8 @@ def compare(
     stable = Stability() if seeds else None
     if stable is not None:
         measures[stable.name] = stable
-    _check([one.name for one in methods], list(measures), seeds)
+    named = [one.name for one in metrics] + ([stable.name] if stable is not None else [])
+    _check([one.name for one in methods], named, seeds)
     checks.at_least("chunk", chunk, 1)
     if not len(texts):
         raise ValueError(f"{texts.source} has no rows to explain")

@@ -1,6 +1,7 @@
 """SV, BV and BII of a game from one evaluation of all coalitions that they need, where three estimates take six."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -11,11 +12,14 @@ from spinformer.games.estimate import Estimate, estimate_values, weighted_mean
 from spinformer.games.game import Game
 from spinformer.games.indices import Index
 from spinformer.games.proposals import SizeWeighted
+from spinformer.games.sums import SumGame
 from spinformer.precision import full_precision
 
 NAMES: tuple[Index, ...] = ("SV", "BV")
 # Coalitions times players that are evaluated at once; where there would be more, each index is estimated by itself.
 MOST = 2**23
+# So many of one game that are kept for the next of as many players.
+PLANNED = 2**20
 
 
 class Survey(NamedTuple):
@@ -43,24 +47,17 @@ def survey(game: Game, budget: int, pair_budget: int, *, seed: Tensor, shared: b
     n = game.players
     if game.batch * n * (2 * budget * (1 + n) + pair_budget * n * (n - 1) // 2) > MOST:
         return _one_by_one(game, budget, pair_budget, seed, shared)
-    counts = game.counts()
-    drawn = [
-        SizeWeighted(name, counts).draw(game, budget, seed + place, paired=True, shared=shared)
-        for place, name in enumerate(NAMES)
-    ]
-    inside = torch.cat(drawn, 1)  # (B, 2 K, n)
-    member = torch.eye(n, dtype=torch.bool, device=inside.device)
+    few = n * (2 * budget * (1 + n) + pair_budget * n * (n - 1) // 2) <= PLANNED
+    whole = game.batch == 1 and game.order() is None and (game.mask is None or bool(game.mask.all()))
+    if few and whole and game.device.type == "cpu" and not seed.dim():
+        inside, asked = _plan(n, budget, pair_budget, int(seed))
+    else:
+        inside, asked = _coalitions(game, budget, pair_budget, seed, shared)
     first, second = torch.triu_indices(n, n, 1, device=inside.device)
     fair = slice(budget, budget + pair_budget)
-    parts = [
-        inside,
-        (inside[:, :, None] ^ member).flatten(1, 2),
-        (inside[:, fair, None] ^ (member[first] | member[second])).flatten(1, 2),
-        torch.zeros_like(inside[:, :1]),
-    ]
-    asked = torch.cat(parts, 1)
+    sizes = [2 * budget, 2 * budget * n, pair_budget * len(first), 1]
     asked = asked if game.mask is None else asked & game.mask[:, None]
-    value, moved, both, empty = game.evaluate(asked).split([part.shape[1] for part in parts], 1)
+    value, moved, both, empty = game.evaluate(asked).split(sizes, 1)
     moved, both = moved.unflatten(1, (-1, n)), both.unflatten(1, (pair_budget, -1))
     sign = 2 * inside.to(value.dtype) - 1
     single = (sign * (value[..., None] - moved)).unflatten(1, (2, budget)).flatten(0, 1)  # (2 B, K, n)
@@ -80,6 +77,33 @@ def survey(game: Game, budget: int, pair_budget: int, *, seed: Tensor, shared: b
         _estimate(game, square, pair_budget),
         game.unbatch(empty.squeeze(1)),
     )
+
+
+def _coalitions(game: Game, budget: int, pair_budget: int, seed: Tensor, shared: bool) -> tuple[Tensor, Tensor]:
+    """Those drawn, (B, 2 K, n), and all whose values are asked for: them, with one player moved, with two, nobody."""
+    counts, n = game.counts(), game.players
+    drawn = [
+        SizeWeighted(name, counts).draw(game, budget, seed + place, paired=True, shared=shared)
+        for place, name in enumerate(NAMES)
+    ]
+    inside = torch.cat(drawn, 1)
+    member = torch.eye(n, dtype=torch.bool, device=inside.device)
+    first, second = torch.triu_indices(n, n, 1, device=inside.device)
+    parts = [
+        inside,
+        (inside[:, :, None] ^ member).flatten(1, 2),
+        (inside[:, budget : budget + pair_budget, None] ^ (member[first] | member[second])).flatten(1, 2),
+        torch.zeros_like(inside[:, :1]),
+    ]
+    return inside, torch.cat(parts, 1)
+
+
+@lru_cache(maxsize=32)
+def _plan(n: int, budget: int, pair_budget: int, seed: int) -> tuple[Tensor, Tensor]:
+    """`_coalitions` of one game of n players: the same for every game, and a good part of the time that it takes."""
+    with torch.inference_mode(False):
+        game = SumGame(torch.zeros(1, n, 1), lambda sums: sums.squeeze(-1))
+        return _coalitions(game, budget, pair_budget, torch.tensor(seed), True)
 
 
 def _estimate(game: Game, parts: Sequence[Tensor], budget: int) -> Estimate:
