@@ -148,6 +148,15 @@ class TestExplain:
         spread = [max(abs(value - 0.5) for value in found.attention) for found in (cold, usual, hot)]
         assert spread[0] > 1.2 * spread[1] > 2.4 * spread[2] > 0
 
+    def test_fields_and_attention_spread_as_their_standard_errors_say(self, model):
+        """Over 200 seeds. Errors of antithetic draws are on the safe side: up to twice the spread, never two thirds."""
+        many = [explain(model, tokenizer(), "a man runs", "a dog", seed=seed) for seed in range(200)]
+        for what in ("field", "attention"):
+            values = torch.tensor([[getattr(word, what) for word in found.words] for found in many])
+            errors = torch.tensor([[getattr(word, f"{what}_stderr") for word in found.words] for found in many])
+            ratio = errors.square().mean().sqrt() / values.var(0).mean().sqrt()
+            assert 0.67 < float(ratio) < 2, (what, ratio)
+
     def test_a_model_in_training_is_asked_as_if_it_were_not(self, model):
         quiet = explain(model, tokenizer(), "a man runs", "a dog")
         model.train()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from spinformer.attention.play import Played
 from spinformer.data.texts import Texts
@@ -23,8 +24,10 @@ def assemble(
     passes: int,
     samples: int,
     ess: Sequence[float] | None,
+    errors: tuple[Tensor, Tensor] | None,
 ) -> list[Explanation]:
-    """Explanations of a batch; texts, words, chances (probabilities, class by class) and tensors row by row."""
+    """Explanations of a batch; texts, words, chances (probabilities, class by class) and tensors row by row; errors: of
+    fields and attention, where they are known."""
     columns = (
         found.shapley.values,
         found.shapley.stderr,
@@ -33,10 +36,11 @@ def assemble(
         played.gate,
         played.fields,
         played.attention,
+        *(errors or ()),
     )
     table = torch.stack([column.float() for column in columns], -1).tolist()
     first, second = torch.triu_indices(words.mask.shape[1], words.mask.shape[1], 1)
-    interactions, errors = (
+    interactions, apart = (
         part.cpu()[:, first, second].tolist() for part in (found.interactions.values, found.interactions.stderr)
     )
     left, right = first.tolist(), second.tolist()
@@ -44,7 +48,7 @@ def assemble(
     made = []
     for row, own in enumerate(words.words):
         sides, chance = words.sides[row], chances[row]
-        pairs = zip(left, right, interactions[row], errors[row], strict=True)
+        pairs = zip(left, right, interactions[row], apart[row], strict=True)
         made.append(
             Explanation(
                 texts=(texts.first[row],) if texts.second is None else (texts.first[row], texts.second[row]),

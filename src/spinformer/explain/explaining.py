@@ -11,7 +11,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
 from spinformer.explain.assembling import assemble
 from spinformer.explain.explanation import Explanation
-from spinformer.explain.grounded import TEMPERATURE, Grounded, play_survey
+from spinformer.explain.grounded import TEMPERATURE, Grounded, play_survey, played_errors
 from spinformer.explain.masking import BUDGET, explain_masked
 from spinformer.games import Weighting, survey
 from spinformer.models.masked import MaskedClassifier
@@ -98,7 +98,9 @@ def _explanations(
     found = survey(game, samples, min(samples, pair_samples), seed=torch.tensor(seed))
     if weighting == "uniform":
         played = play_survey(game, found, temperature)
+        errors = played_errors(found, played, temperature)
     else:
+        errors = None
         played = replace(grounded, samples=samples).play(games, temperature, seed, weighting)
     names = [grounded.model.config.id2label[place] for place in range(games.full.shape[1])]
     return assemble(
@@ -112,4 +114,5 @@ def _explanations(
         passes=1,
         samples=samples,
         ess=played.ess.tolist(),
+        errors=errors,
     )

@@ -16,7 +16,7 @@ PlotKind = Literal["words", "pairs", "arcs"]
 class Word:
     """One word. side: 0 for the first text, 1 for the second; shapley, banzhaf: its values in the game of the decision,
     each with its standard error (0 where exact); gate, field, attention: of the Ising model that the game makes, None
-    where none was solved.
+    where none was solved, field and attention with standard errors (None where they are not estimated).
     """
 
     text: str
@@ -28,6 +28,8 @@ class Word:
     gate: float | None = None
     field: float | None = None
     attention: float | None = None
+    field_stderr: float | None = None
+    attention_stderr: float | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from spinformer.games import Estimate, Game, Survey, Weighting, estimate_values,
 from spinformer.ising import DenseCouplings
 from spinformer.models.grounding import FOLDER, GameHead, GroundedGames
 from spinformer.models.masked import MaskedClassifier, Masking, check_classes
-from spinformer.precision import full_precision
+from spinformer.precision import full_precision, safe_divide
 
 Score = Literal["shapley", "banzhaf", "field", "attention"]
 # How a grounded game makes an Ising model. Coalitions count alike: fields weighted by Gibbs factors, which look at
@@ -133,6 +133,25 @@ def play_survey(game: Game, found: Survey, temperature: float = TEMPERATURE) -> 
     values = torch.stack([found.shapley.values, found.banzhaf.values], 1)
     couplings = DenseCouplings(found.interactions.values, hollow=True)
     return settle(game, values, couplings, gate, heat, PLAIN, units, torch.full_like(heat, found.shapley.budget))
+
+
+def played_errors(found: Survey, played: Played, temperature: float = TEMPERATURE) -> tuple[Tensor, Tensor]:
+    """Standard errors of what `play_survey` gives, (B, n) each, to first order and as if words erred independently:
+
+    var(share_i) = ((1 - |share_i|)^2 se_i^2 + share_i^2 sum over j != i of se_j^2) / (sum |values|)^2
+    field:      TEMPERATURE / SOFTENING n sqrt(lambda^2 var(share of phi) + (1 - lambda)^2 var(share of beta))
+    attention:  (1 - m_i^2) / (2 gamma) times that: what reaches a word through the others is taken as it is
+    """
+    values = torch.stack([found.shapley.values, found.banzhaf.values])
+    errors = torch.stack([found.shapley.stderr, found.banzhaf.stderr]).square()
+    total = values.abs().sum(-1, keepdim=True)
+    share = safe_divide(values.abs(), total)
+    others = errors.sum(-1, keepdim=True) - errors
+    spread = safe_divide((1 - share).square() * errors + share.square() * others, total.square())
+    gate = torch.stack([played.gate, 1 - played.gate])
+    count = (played.gate > 0).sum(-1, keepdim=True)  # padding has no gate
+    field = TEMPERATURE / SOFTENING * count * (gate.square() * spread).sum(0).sqrt()
+    return field, (1 - played.solved.magnetization.square()) / (2 * temperature) * field
 
 
 def _units(game: Game, temperature: float) -> tuple[Tensor, Tensor, Units]:

@@ -13,7 +13,7 @@ from spinformer.data.words import Words, split
 from spinformer.explain.assembling import assemble
 from spinformer.explain.attribution.base import text_seed, text_uniforms
 from spinformer.explain.explanation import Explanation
-from spinformer.explain.grounded import TEMPERATURE, play_survey
+from spinformer.explain.grounded import TEMPERATURE, play_survey, played_errors
 from spinformer.extras import require
 from spinformer.games import Estimate, Survey, TableGame, exact_values
 from spinformer.games.estimate import weighted_mean
@@ -59,17 +59,19 @@ def explain_masked(
         exact = 2 ** min(game.players, 62) <= budget
         values = _exact(game) if exact else _estimate(game, words, budget, seed)
         config = classifier.model.config
+        played = play_survey(game, values, temperature)
         found += assemble(
             one,
             words,
             [config.id2label[place] for place in range(full.shape[1])],
             full.tolist(),
             values,
-            play_survey(game, values, temperature),
+            played,
             method="masked",
             passes=classifier.passes - before,
             samples=values.shapley.budget,
             ess=None,
+            errors=played_errors(values, played, temperature),
         )
     return found
 
