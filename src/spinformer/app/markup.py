@@ -4,10 +4,10 @@ import base64
 import json
 
 from spinformer.app.heat import heat_svg, said_of_map
-from spinformer.explain import Explanation, Word
+from spinformer.explain import Explanation
 from spinformer.explain.html import to_html
 from spinformer.explain.layout import said_of_pairs, side_names, strongest_pairs
-from spinformer.explain.markup import escaped, isolated, number, shade, signed
+from spinformer.explain.markup import chip, escaped, isolated, number, scroll, signed
 from spinformer.explain.svg import arcs_svg
 
 # Of an explanation: words and pairs that are listed, arcs that are drawn.
@@ -41,20 +41,13 @@ def _words(explanation: Explanation) -> str:
     largest = max((abs(value) for value in explanation.importance), default=0.0) or 1.0
     rows = []
     for side, name in enumerate(side_names(explanation)):
-        chips = " ".join(_chip(word, word.shapley / largest) for word in explanation.words if word.side == side)
+        chips = " ".join(chip(word, word.shapley / largest, "chip") for word in explanation.words if word.side == side)
         rows.append(f'<div class="side">{name}</div><p class="words">{chips}</p>')
     legend = (
         '<p class="legend"><span class="chip p6">blue</span> spoke for the decision, '
         '<span class="chip n6 against">orange</span> against it: the deeper, the more</p>'
     )
     return f'<section class="card"><h3>Which words decided</h3>{"".join(rows)}{legend}</section>'
-
-
-def _chip(word: Word, part: float) -> str:
-    colour = shade(part)
-    kind = f"{colour} against" if colour.startswith("n") else colour
-    title = f"{signed(word.shapley)} ± {number(word.shapley_stderr)}"
-    return f'<span class="chip {kind}" title="{title}">{isolated(word.text)}</span>'
 
 
 def _top_words(explanation: Explanation) -> str:
@@ -86,7 +79,7 @@ def _arcs(explanation: Explanation) -> str:
         for one, other, value in (explanation.top_pairs(PAIRS) if explanation.pairs else [])
     )
     said = said_of_pairs(explanation, strongest_pairs(explanation, ARCS))
-    drawn = _scroll("Arcs between words", arcs_svg(explanation, ARCS))
+    drawn = scroll("Arcs between words", arcs_svg(explanation, ARCS))
     return (
         f'<section class="card"><h3>Which pairs of words</h3>{drawn}'
         f'<p class="legend">{said}: solid arcs for synergy, dashed for antagonism</p>'
@@ -95,15 +88,10 @@ def _arcs(explanation: Explanation) -> str:
 
 
 def _map(explanation: Explanation) -> str:
-    inside = _scroll("Map of pairs", heat_svg(explanation))
+    inside = scroll("Map of pairs", heat_svg(explanation))
     return (
         f'<section class="card"><h3>Every pair</h3>{inside}<p class="legend">{said_of_map(explanation)}</p></section>'
     )
-
-
-def _scroll(name: str, inside: str) -> str:
-    """What may be wider than the page, reached by the keyboard too."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">{inside}</div>'
 
 
 def _downloads(explanation: Explanation) -> str:

@@ -8,10 +8,10 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from spinformer.explain.explanation import Explanation, Word
+from spinformer.explain.explanation import Explanation
 from spinformer.explain.html_style import STYLE
 from spinformer.explain.layout import most_important, said_of_pairs, side_names, strongest_pairs
-from spinformer.explain.markup import escaped, isolated, number, shade, signed
+from spinformer.explain.markup import chip, escaped, isolated, number, scroll, shade, signed
 from spinformer.explain.svg import arcs_svg
 
 TITLE = "Which words decided"
@@ -85,7 +85,7 @@ def _section(explanation: Explanation, place: int) -> str:
 <h3>Classes</h3>
 {_classes(explanation)}
 <h3>Pairs of words</h3>
-<figure>{_scroll("arcs between words", arcs_svg(explanation, ARCS))}
+<figure>{scroll("arcs between words", arcs_svg(explanation, ARCS))}
 <figcaption>{_sentence(said_of_pairs(explanation, pairs))}: solid arcs for synergy, dashed for antagonism.
 </figcaption></figure>
 {_listed(explanation)}
@@ -104,26 +104,14 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _scroll(name: str, inside: str) -> str:
-    """What may be wider than the page, with a name for those who do not see it."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">{inside}</div>'
-
-
 def _words(explanation: Explanation) -> str:
     strongest = max((abs(value) for value in explanation.importance), default=0.0) or 1.0
     lines = []
     for side, name in enumerate(side_names(explanation)):
         words = [word for word in explanation.words if word.side == side]
-        chips = " ".join(_chip(word, word.shapley / strongest) for word in words)
+        chips = " ".join(chip(word, word.shapley / strongest, "w") for word in words)
         lines.append(f'<p class="side">{name}</p>\n<p class="words">{chips}</p>')
     return "\n".join(lines)
-
-
-def _chip(word: Word, part: float) -> str:
-    colour = shade(part)
-    names = " ".join(["w", *([colour] if colour else []), *(["against"] if colour.startswith("n") else [])])
-    value = f"{signed(word.shapley)} ± {number(word.shapley_stderr)}"
-    return f'<span class="{names}" title="{value}">{isolated(word.text)}</span>'
 
 
 def _classes(explanation: Explanation) -> str:
@@ -159,7 +147,7 @@ def _numbers(explanation: Explanation) -> str:
     head = "".join(f'<th scope="col">{name}</th>' for name in ("text", *columns))
     first = '<th scope="col">#</th><th scope="col" class="name">word</th>'
     table = f"<table><thead><tr>{first}{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return _scroll("every word in numbers", table)
+    return scroll("every word in numbers", table)
 
 
 def _map(explanation: Explanation) -> str:
@@ -187,7 +175,7 @@ def _map(explanation: Explanation) -> str:
     parted = "; the line parts premise and hypothesis" if border >= 0 else ""
     said = f"<caption>{of}Blue numbers are synergy, orange ones antagonism{parted}.</caption>"
     head = f"<thead><tr><td></td>{head}</tr></thead>"
-    return _scroll("map of pairs", f'<table class="heat">{said}{head}<tbody>{rows}</tbody></table>')
+    return scroll("map of pairs", f'<table class="heat">{said}{head}<tbody>{rows}</tbody></table>')
 
 
 def _method(explanation: Explanation) -> str:

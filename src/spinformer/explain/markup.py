@@ -3,6 +3,7 @@
 import html
 import unicodedata
 
+from spinformer.explain.explanation import Word
 from spinformer.explain.html_style import DEPTHS
 
 # Unicode's isolations of direction.
@@ -47,3 +48,16 @@ def shade(part: float) -> str:
     """The name of a colour: p1 (faint) to p10 for, n1 to n10 against, nothing at 0; part: of the strongest, -1 to 1."""
     depth = min(DEPTHS, round(DEPTHS * abs(part)))
     return "" if depth == 0 else f"{'p' if part > 0 else 'n'}{depth}"
+
+
+def chip(word: Word, part: float, name: str) -> str:
+    """A word on the colour of its importance, `part` of the strongest, with its value on hover; name: of its class."""
+    colour = shade(part)
+    names = " ".join([name, *([colour] if colour else []), *(["against"] if colour.startswith("n") else [])])
+    value = f"{signed(word.shapley)} ± {number(word.shapley_stderr)}"
+    return f'<span class="{names}" title="{value}">{isolated(word.text)}</span>'
+
+
+def scroll(name: str, inside: str) -> str:
+    """What may be wider than the page, reached by the keyboard too, with a name for those who do not see it."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">{inside}</div>'
