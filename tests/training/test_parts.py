@@ -14,14 +14,14 @@ pytest.importorskip("transformers")
 
 from spinformer.data.features import GROUP, Collate, Features, LengthSampler
 from spinformer.data.texts import Texts
-from spinformer.data.views import Changes, nearest_words, views
+from spinformer.data.views import Changes, views
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.training import teacher as teaching
 from spinformer.training.average import Average
 from spinformer.training.meter import Meter
 from spinformer.training.schedule import schedule
-from spinformer.training.teacher import teach
-from spinformer.training.trainer import _disagreement
+from spinformer.training.teacher import partners_of, teach
+from spinformer.training.together import disagreement
 from tests.tiny import NLI, WORDS, rows, tokenizer
 
 
@@ -151,11 +151,14 @@ def test_features_are_what_the_tokenizer_says():
     assert "labels" not in Features(Texts(data.first), tokens, 64)[0]
 
 
-def test_chunks_do_not_matter(monkeypatch):
+@pytest.mark.parametrize("many", [10**9, 1])  # by one process, by several
+def test_chunks_and_processes_do_not_matter(monkeypatch, many):
     data = texts()
     whole = Features(data, tokenizer(), 12)
     monkeypatch.setattr("spinformer.data.features.CHUNK", 7)
+    monkeypatch.setattr("spinformer.data.features.MANY", many)
     parts = Features(data, tokenizer(), 12)
+    assert torch.equal(whole.lengths, parts.lengths)
     assert whole.truncated == parts.truncated > 0
     for name, column in whole.columns.items():
         assert torch.equal(column, parts.columns[name])
@@ -185,7 +188,7 @@ def test_batches_are_padded_as_the_tokenizer_pads(side, types):
     tokens.padding_side = side
     data = texts(5)
     features = Features(data, tokens, 64, torch.rand(5, 3))
-    batch = Collate(tokens)([features[row] for row in range(5)])
+    batch = Collate(tokens)(features.__getitems__(range(5)))
     wanted = tokens(list(data.first), list(data.second), padding=True, return_tensors="pt")
     assert set(batch) == {*wanted, "labels", "targets"}
     for name, column in wanted.items():
@@ -243,12 +246,23 @@ def test_words_give_way_to_their_neighbours():
     assert abs(kept - 100) < 4 * 50**0.5
 
 
-def test_nearest_words_by_hand():
-    angles = torch.tensor([0.0, 0.1, 1.0, 1.05, 3.0])
-    vectors = torch.stack([angles.cos(), angles.sin()], 1) * torch.tensor([1, 5, 2, 1, 1])[:, None]
-    found = nearest_words(["a", "b", "c", "d", "e"], vectors, 2)
-    assert found == {"a": ("b", "c"), "b": ("a", "c"), "c": ("d", "b"), "d": ("c", "b"), "e": ("d", "c")}
-    assert nearest_words(["a", "b"], vectors[:2], 2) == {}
+def test_second_texts_give_way_to_partners():
+    data = Texts(["a man"] * 300 + ["a dog"] * 100, ["the cat sleeps"] * 400)
+    changes = Changes(drop=0.9, replace=0.0, exchange=0.0, partner=0.5)
+    found = views(data, 2, changes, 0, partners={"a man": ("one", "two")})
+    pairs = list(zip(found.first[400:], found.second[400:], strict=True))
+    partnered = [pair for pair in pairs[:300] if pair[1] in ("one", "two")]
+    assert abs(len(partnered) - 150) < 4 * 75**0.5  # four standard errors
+    assert {first for first, _ in partnered} == {"a man"}  # whose words stay as they are
+    assert {second for _, second in partnered} == {"one", "two"}
+    assert all(len(second.split()) < 3 for _, second in pairs[300:])  # no partners: words left out instead
+
+
+def test_processes_do_not_matter_to_views(monkeypatch):
+    data = texts(40)
+    alone = views(data, 4, Changes(), 3)
+    monkeypatch.setattr("spinformer.data.views.MANY", 1)
+    assert views(data, 4, Changes(), 3) == alone
 
 
 def test_chances_that_are_none():
@@ -290,6 +304,28 @@ def test_targets_by_hand(folder, student):
             assert ids.tolist() == tokenizer()(data.first[row], data.second[row])["input_ids"]
         torch.testing.assert_close(found.targets[row], wanted, rtol=0, atol=1e-3)
     torch.testing.assert_close(found.targets.sum(1), torch.ones(24), rtol=0, atol=1e-3)
+
+
+def test_partners_are_near_and_of_other_pairs(student):
+    data = texts(40)
+    found = partners_of(student, tokenizer(), data, 64)
+    own = {}
+    for first, second in zip(data.first, data.second, strict=True):
+        own.setdefault(first, set()).add(second)
+    assert set(found) == set(data.first)
+    with torch.no_grad():
+        seen = {
+            text: student.model.encoder.eval()(**tokenizer()(text, return_tensors="pt")).last_hidden_state[0].mean(0)
+            for text in {*data.first, *data.second}
+        }
+    for first, near in found.items():
+        others = [text for text in dict.fromkeys(data.second) if text not in own[first]]
+        cosine = functional.cosine_similarity(seen[first], torch.stack([seen[text] for text in others]), dim=-1)
+        least = cosine.topk(len(near)).values[-1]
+        assert near
+        assert not own[first] & set(near)
+        assert all(cosine[others.index(text)] >= least - 1e-5 for text in near)
+    assert partners_of(student, tokenizer(), Texts(["a man"]), 64) == {}
 
 
 def test_a_lesson_is_kept(folder, student, monkeypatch):
@@ -336,7 +372,7 @@ def test_disagreement_by_hand():
     logits = torch.randn(6, 3)
     p, q = logits[:3].softmax(-1), logits[3:].softmax(-1)
     wanted = [((p[i] * (p[i] / q[i]).log()).sum() + (q[i] * (q[i] / p[i]).log()).sum()) / 2 for i in range(3)]
-    torch.testing.assert_close(_disagreement(logits), torch.stack(wanted).mean())
+    torch.testing.assert_close(disagreement(*logits.chunk(2)), torch.stack(wanted))
 
 
 def test_the_meter_starts_again():

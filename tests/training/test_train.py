@@ -130,7 +130,7 @@ def test_the_scores_are_those_of_the_saved_model(learnt):
         NLI,
     )
     features = Features(texts, tokens, 128)
-    batch = Collate(tokens)([features[row] for row in range(41)])
+    batch = Collate(tokens)(features.__getitems__(range(41)))
     with torch.no_grad():
         logits = model(**batch).logits
     last = [entry for entry in record["history"] if "eval_accuracy" in entry][-1]

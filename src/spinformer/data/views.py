@@ -1,28 +1,28 @@
-"""Views of texts: each pair again with some of its words changed, for a teacher to label."""
+"""Views of texts: each pair again with words changed, or with another second text, for a teacher to label."""
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-from torch.nn import functional
-
 from spinformer import checks
 from spinformer.data.texts import Texts, join
+from spinformer.parallel import cores, spread
 
-BLOCK = 2048  # words whose neighbours are found at once
+# Rows from which on several processes work.
+MANY = 100_000
 
 
 @dataclass(frozen=True)
 class Changes:
     """Chances. drop: that a word is left out; replace: that it gives way to one of its neighbours, where it has any;
-    exchange: that the two texts of a pair change places.
+    exchange: that the two texts of a pair change places; partner: that the second text gives way to one of another
+    pair that is near to the first, where there is any, and no words are changed.
     """
 
     drop: float = 0.1
     replace: float = 0.15
     exchange: float = 0.15
+    partner: float = 0.4
 
     def __post_init__(self) -> None:
         for name, chance in self.__dict__.items():
@@ -31,42 +31,41 @@ class Changes:
 
 
 def views(
-    texts: Texts, count: int, changes: Changes, seed: int, neighbours: Mapping[str, Sequence[str]] | None = None
+    texts: Texts,
+    count: int,
+    changes: Changes,
+    seed: int,
+    neighbours: Mapping[str, Sequence[str]] | None = None,
+    partners: Mapping[str, Sequence[str]] | None = None,
 ) -> Texts:
     """`count` copies one after the other: the texts as they are, then each with its words changed at random.
 
     Every text keeps at least one word. Labels are repeated, but what a changed pair means is for a teacher to say.
-    neighbours: of each word in small letters, those that may stand in its place (`nearest_words`).
+    neighbours: of each word in small letters, those that may stand in its place (`nearest_words`); partners: of each
+    first text, the second texts that it may be paired with (`nearest_seconds`).
     """
     checks.at_least("count", count, 1)
-    draw, table = random.Random(seed), neighbours or {}
-    copies = [texts]
-    for _ in range(count - 1):
-        first = [_changed(text, changes, table, draw) for text in texts.first]
-        second = None if texts.second is None else [_changed(text, changes, table, draw) for text in texts.second]
-        if second is not None:
-            for row in range(len(first)):
-                if draw.random() < changes.exchange:
-                    first[row], second[row] = second[row], first[row]
-        copies.append(replace(texts, first=first, second=second, dropped=0, digests=()))
-    return replace(join(copies), source=texts.source)
 
+    def copy(number: int) -> tuple[list[str], list[str] | None]:
+        draw = random.Random(f"{seed} {number}")
+        if texts.second is None:
+            return [_changed(text, changes, neighbours or {}, draw) for text in texts.first], None
+        first, second = [], []
+        for pair in zip(texts.first, texts.second, strict=True):
+            near = (partners or {}).get(pair[0])
+            if near and draw.random() < changes.partner:
+                one, other = pair[0], draw.choice(near)
+            else:
+                one, other = (_changed(text, changes, neighbours or {}, draw) for text in pair)
+            if draw.random() < changes.exchange:
+                one, other = other, one
+            first.append(one)
+            second.append(other)
+        return first, second
 
-def nearest_words(words: Sequence[str], vectors: Tensor, count: int = 8) -> dict[str, tuple[str, ...]]:
-    """For each word the `count` others whose vectors, (N, d), have the largest cosine with its own."""
-    checks.shape("vectors", vectors, (len(words), vectors.shape[-1]))
-    checks.at_least("count", count, 1)
-    if len(words) <= count:
-        return {}
-    unit = functional.normalize(vectors.float(), dim=-1)
-    found: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(words), BLOCK):
-        near = unit[start : start + BLOCK] @ unit.T
-        own = torch.arange(start, start + len(near), device=near.device)
-        near[torch.arange(len(near), device=near.device), own] = -torch.inf
-        for place, row in enumerate(near.topk(count).indices.tolist()):
-            found[words[start + place]] = tuple(words[other] for other in row)
-    return found
+    found = spread(copy, range(1, count), processes=cores() if len(texts) * count >= MANY else 1)
+    copies = [replace(texts, first=first, second=second, dropped=0, digests=()) for first, second in found]
+    return replace(join([texts, *copies]), source=texts.source)
 
 
 def _changed(text: str, changes: Changes, neighbours: Mapping[str, Sequence[str]], draw: random.Random) -> str:

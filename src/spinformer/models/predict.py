@@ -62,7 +62,7 @@ def predict(
     columns: list[list[Tensor]] = []
     with evaluating(model), torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
         for batch in bar(batches, texts.source) if progress else batches:
-            inputs = {name: value.to(place) for name, value in collate([rows[row] for row in batch.tolist()]).items()}
+            inputs = {name: value.to(place) for name, value in collate(rows.__getitems__(batch)).items()}
             output = model(**inputs, output_game=True) if plays else model(**inputs)
             columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
     back = torch.empty(len(order), dtype=torch.long)

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spinformer.data.features import Features
+from spinformer.data.features import Collate, Features
+from spinformer.data.near import nearest_seconds, nearest_words
 from spinformer.data.texts import Texts
-from spinformer.data.views import Changes, nearest_words, views
+from spinformer.data.views import Changes, views
+from spinformer.models.hidden import encoder, evaluating
 from spinformer.models.load import load_classifier, load_config
 from spinformer.models.predict import predict
+from spinformer.progress import progress
 from spinformer.results import sha256
 
 CHANGES = Changes()
@@ -31,13 +34,13 @@ def teach(
     weight: float,
     copies: int,
     max_length: int,
-    batch_size: int = 512,
+    batch_size: int = 1024,
 ) -> Features:
     """targets = (1 - weight) one_hot(label) + weight p_teacher for a pair as it is; p_teacher for a changed view.
 
     Tokens, for the student's `tokenizer`, of `copies` views of the texts (`spinformer.data.views`, with the nearest
-    words by the student's own embeddings), and their targets. The teacher is a folder or hub id of a classifier with
-    the same class names; the lesson is kept in its folder, for all students who ask the same.
+    words and texts by the student's own reading), and their targets. The teacher is a folder or hub id of a classifier
+    with the same class names; the lesson is kept in its folder, for all students who ask the same.
     """
     if texts.labels is None:
         raise ValueError(f"{texts.source}: a teacher adds to labels, and there are none")
@@ -56,7 +59,10 @@ def teach(
         kept = folder / f"lesson-{_key(texts, model, asked)}.safetensors"
         if kept.is_file():
             return Features.load(kept)
-    seen = texts if copies == 1 else views(texts, copies, CHANGES, 0, neighbours_of(model, tokenizer, texts))
+    seen = texts
+    if copies > 1:
+        near = neighbours_of(model, tokenizer, texts), partners_of(model, tokenizer, texts, max_length)
+        seen = views(texts, copies, CHANGES, 0, *near)
     targets = _targets(texts, _answers(seen, teacher, max_length, batch_size), weight)
     lesson = Features(seen, tokenizer, max_length, targets)
     if kept is not None:
@@ -80,7 +86,40 @@ def neighbours_of(model: Any, tokenizer: Any, texts: Texts) -> Mapping[str, Sequ
     tokens = tokenizer(words, add_special_tokens=False)["input_ids"] if words else []
     single = {word: ids[0] for word, ids in zip(words, tokens, strict=True) if len(ids) == 1}
     rows = torch.tensor(list(single.values()), dtype=torch.long)
-    return nearest_words(list(single), embeddings.detach().cpu()[rows])
+    return nearest_words(list(single), embeddings.detach().cpu()[rows].to(_device()))
+
+
+def partners_of(model: Any, tokenizer: Any, texts: Texts, max_length: int) -> Mapping[str, Sequence[str]]:
+    """For each first text the nearest second texts of other pairs, by the mean of what the model's encoder makes of
+    their tokens; none for a model of word vectors, or for single texts."""
+    inside = encoder(model)
+    if texts.second is None or inside is model:
+        return {}
+    came = next(inside.parameters()).device
+    sides = {"first": texts.first, "second": texts.second}
+    inside.to(_device())
+    vectors = {name: _vectors(inside, tokenizer, list(dict.fromkeys(side)), max_length) for name, side in sides.items()}
+    inside.to(came)
+    return nearest_seconds(texts.first, texts.second, vectors)
+
+
+@torch.inference_mode()
+def _vectors(inside: Any, tokenizer: Any, texts: Sequence[str], max_length: int, batch_size: int = 512) -> Tensor:
+    """(N, d): the mean over tokens of the last layer."""
+    rows, collate, device = Features(Texts(texts), tokenizer, max_length), Collate(tokenizer), _device()
+    order = rows.lengths.argsort(descending=True, stable=True)
+    found = torch.empty(len(rows), inside.config.hidden_size, device=device)
+    cuda = device.type == "cuda"
+    with evaluating(inside), torch.autocast(device.type, torch.bfloat16, enabled=cuda):
+        for batch in progress(order.split(batch_size), "texts that are near", delay=1.0):
+            inputs = {name: value.to(device) for name, value in collate(rows.__getitems__(batch)).items()}
+            states, mask = inside(**inputs).last_hidden_state, inputs["attention_mask"][..., None]
+            found[batch.to(device)] = ((states * mask).sum(1) / mask.sum(1)).float()
+    return found
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _targets(texts: Texts, answers: Tensor, weight: float) -> Tensor:

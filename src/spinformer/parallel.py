@@ -1,0 +1,41 @@
+"""Work on many texts spread over the machine's cores."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any, TypeVar
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+_work: Callable[[Any], Any]  # of a process of the pool
+
+
+def spread(function: Callable[[Part], Result], parts: Sequence[Part], *, processes: int) -> Iterator[Result]:
+    """map(function, parts), in order, by so many forked processes; here where 1 is enough or nothing can fork.
+
+    The function is not pickled and may be a closure; parts and results are. It must not touch a GPU.
+    """
+    processes = min(processes, len(parts))
+    if processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
+        yield from map(function, parts)
+        return
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(function,)) as pool:
+        yield from pool.map(_do, parts)
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _begin(function: Callable[[Any], Any]) -> None:
+    global _work
+    _work = function
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not outlive a fork
+
+
+def _do(part: Any) -> Any:
+    return _work(part)
