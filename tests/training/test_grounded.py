@@ -12,6 +12,7 @@ from spinformer.models.grounding import GroundedGames
 from spinformer.training.classifier import train
 from spinformer.training.ground import draw_coalitions
 from spinformer.training.recipe import Recipe
+from spinformer.training.together import together
 from tests.tiny import save_rows
 from tests.tiny import tokenizer as tiny_tokenizer
 
@@ -101,6 +102,9 @@ def test_what_is_refused(encoder):
     for options in ({"objective": "grounded"}, {"head": "grounded"}):
         with pytest.raises(ValueError, match="objective 'grounded' and head 'grounded' go together"):
             Recipe(**options)
+    for options in ({"gate": True}, {"settle": 1}):
+        with pytest.raises(ValueError, match="gate and settle are options of objective 'grounded'"):
+            Recipe(**options)
     with pytest.raises(ValueError, match="leave mixup at 0"):
         Recipe(objective="grounded", head="grounded", mixup=0.2)
     with pytest.raises(ValueError, match="needs a game head"):
@@ -118,3 +122,100 @@ def test_the_game_does_not_bend_the_model(encoder, tmp_path):
     ).sum().backward()
     moved = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert moved == {"game"}
+
+
+@pytest.fixture
+def batch(encoder, tmp_path):
+    """A fresh grounded classifier in training, with a batch of eight pairs and their targets."""
+    torch.manual_seed(0)
+    model = NeuroGameForSequenceClassification.from_encoder(
+        str(encoder), head="grounded", grounding=SIZES, dropout=0.0, encoder_dropout=0.0, special_ids=(0, 2, 3)
+    ).train()
+    texts = load_texts(str(save_rows(tmp_path / "rows.jsonl", 8)))
+    found = tiny_tokenizer()(list(texts.first), list(texts.second), padding=True, return_tensors="pt")
+    return model, dict(found), torch.eye(3)[torch.tensor(texts.labels)]
+
+
+def objective(**options):
+    return Recipe(head="grounded", objective="grounded", **options)
+
+
+def test_the_objective_by_hand(batch):
+    """Without dropout every term can be computed from passes of its own."""
+    model, inputs, targets = batch
+    recipe = objective(whole=0.25, consistency=0.7, masked_weight=0.3, ground_weight=0.4)
+    torch.manual_seed(5)
+    loss, outputs, apart = together(model, recipe, inputs, targets)
+    torch.manual_seed(5)
+    mask, players = inputs["attention_mask"], model.players(inputs["input_ids"], inputs["attention_mask"])
+    seed = int(torch.randint(2**31, ()))
+    coalition = draw_coalitions(players, 1, "sizes", seed=seed).squeeze(1)
+    part = torch.randperm(8)[:6]
+    full = model(**inputs, output_game=True)
+    parts = model(**{**inputs, "attention_mask": mask * (coalition | ~players)}).logits[part]
+    game = GroundedGames(
+        model.game.readout, full.features * players[..., None], full.logits.detach().log_softmax(-1), players
+    )
+    told = game.log_probabilities(coalition[:, None]).squeeze(1)[part]
+    wanted = torch.nn.functional.kl_div(told, parts.detach().softmax(-1), reduction="none").sum(-1)
+    torch.testing.assert_close(apart, wanted, rtol=1e-4, atol=1e-6)
+    cross = torch.nn.functional.cross_entropy
+    total = cross(full.logits, targets) + 0.3 * cross(parts, targets[part]) + 0.4 * wanted.mean()
+    torch.testing.assert_close(loss, total, rtol=1e-5, atol=1e-6)  # two passes without dropout never disagree
+    assert len(outputs.logits) == 16
+
+
+@pytest.mark.parametrize(
+    ("whole", "consistency", "rows"), [(0.5, 0.0, 12), (0.5, 1.0, 16), (0.0, 1.0, 16), (0.9, 0.0, 9)]
+)
+def test_rows_of_the_second_pass(batch, whole, consistency, rows):
+    loss, outputs, apart = together(batch[0], objective(whole=whole, consistency=consistency), *batch[1:])
+    assert len(outputs.logits) == rows
+    assert len(apart) == max(1, 8 - round(8 * whole))
+    assert bool(loss.isfinite())
+
+
+def test_parts_drawn_by_the_game_itself(batch):
+    model, inputs, targets = batch
+    torch.manual_seed(1)
+    gated = together(model, objective(gate=True), inputs, targets)
+    torch.manual_seed(1)
+    again = together(model, objective(gate=True), inputs, targets)
+    torch.manual_seed(1)
+    plain = together(model, objective(), inputs, targets)
+    assert torch.equal(gated[0], again[0])
+    assert not torch.equal(gated[0], plain[0])
+    assert model.training
+
+
+@pytest.mark.slow
+def test_settling_changes_the_game_alone_and_betters_it(encoder, tmp_path):
+    common = {
+        "encoder": str(encoder),
+        "grounding": SIZES,
+        "train": str(save_rows(tmp_path / "train.jsonl", 256)),
+        "dev": str(save_rows(tmp_path / "dev.jsonl", 64, seed=1)),
+        "steps": 60,
+        "batch_size": 16,
+        "learning_rate": 2e-3,
+        "ema": 0.9,
+        "save_steps": 0,
+    }
+    models = {}
+    for settle in (0, 8):
+        train(objective(**common, settle=settle), tmp_path / str(settle), quiet=True)
+        models[settle] = NeuroGameForSequenceClassification.from_pretrained(tmp_path / str(settle)).eval()
+    moved = {
+        name.split(".")[0]
+        for name, value in models[0].state_dict().items()
+        if not torch.equal(value, models[8].state_dict()[name])
+    }
+    assert moved == {"game"}
+    words = split(tiny_tokenizer(), load_texts(common["dev"]), 64)
+    drawn = draw_coalitions(words.mask, 16, "sizes", seed=5)
+    with torch.no_grad():
+        real = ConfidenceGame(MaskedClassifier(models[0], tiny_tokenizer()), words)(drawn)
+        off = {
+            settle: (Grounded(one).games(words).game()(drawn) - real).square().mean() for settle, one in models.items()
+        }
+    assert off[8] < 0.8 * off[0]

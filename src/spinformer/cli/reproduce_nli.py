@@ -17,7 +17,7 @@ from spinformer import results
 from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
 from spinformer.experiments.nli_stages import SEEDS, choose, stage, summary, taught, taught_summary
 
-STAGES = ("tune", "base", "heads", "teacher", "taught", "single")
+STAGES = ("tune", "base", "heads", "teacher", "taught", "gate", "single")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

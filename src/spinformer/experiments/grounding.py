@@ -16,6 +16,7 @@ from spinformer.evaluate.methods import others as rest
 from spinformer.evaluate.panel import Panel
 from spinformer.experiments.forms import FORMS, START
 from spinformer.explain.attribution import AdditiveExplainer
+from spinformer.explain.attribution.additive import RECORD
 from spinformer.explain.grounded import Grounded
 from spinformer.models.grounding import FOLDER, GameHead
 from spinformer.models.masked import MaskedClassifier
@@ -61,18 +62,7 @@ def everything(trial: Trial, options: Grounding, folder: Path, *, additive: bool
     head, seconds = _ground(trial, options, folder)
     grounded = Grounded(trial.model, head)
     classifier = trial.classifier(grounded)
-    explainer = None
-    if additive:
-        explainer = AdditiveExplainer(classifier, seed=options.seed)
-        passes = len(trial.train) * options.epochs * (options.subsets + 1)
-        explainer.train(
-            trial.train,
-            passes=passes,
-            max_length=trial.max_length,
-            batch_size=options.batch_size,
-            seed=options.seed,
-            quiet=True,
-        )
+    explainer = _additive(trial, classifier, options, folder) if additive else None
     others = rest(Source(classifier, additive=explainer, seed=options.seed))
     return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, others)}
 
@@ -96,6 +86,25 @@ def measure(trial: Trial, grounded: Grounded, classifier: MaskedClassifier, othe
     marked = [method for method in chosen if re.match(r"[01]\b", str(getattr(method, "passes", "")))]
     panel = Panel(source.classifier, trial.test, grounded, trial.max_length)
     return panels.measure(panel, chosen, highlights=trial.highlights, marked=marked).to_dict()
+
+
+def _additive(trial: Trial, classifier: MaskedClassifier, options: Grounding, folder: Path) -> AdditiveExplainer:
+    """The explainer that lies in the folder, or else one trained with as many passes as the head."""
+    place = folder / "additive"
+    if (place / RECORD).is_file():
+        return AdditiveExplainer.load(place, classifier)
+    explainer = AdditiveExplainer(classifier, seed=options.seed)
+    passes = len(trial.train) * options.epochs * (options.subsets + 1)
+    explainer.train(
+        trial.train,
+        passes=passes,
+        max_length=trial.max_length,
+        batch_size=options.batch_size,
+        seed=options.seed,
+        quiet=True,
+    )
+    explainer.save(place)
+    return explainer
 
 
 def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[GameHead, float | None]:

@@ -17,10 +17,12 @@ from spinformer.data.features import Features
 from spinformer.data.named import load_texts
 from spinformer.data.texts import Texts
 from spinformer.models.encoders import encoder_path
+from spinformer.models.masked import MaskedClassifier
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.predict import fits
 from spinformer.models.words import corpus_words, from_vectors
 from spinformer.training.card import write_card
+from spinformer.training.ground import Grounding, learn
 from spinformer.training.recipe import WORD_HEADS, Recipe
 from spinformer.training.teacher import teach
 from spinformer.training.trainer import COMPLETE, ClassifierTrainer
@@ -52,9 +54,11 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
         trainer.average.load(checkpoint)
     start = time.perf_counter()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    seconds = time.perf_counter() - start
     if trainer.average is not None:
         trainer.average.keep()
+    if recipe.settle and trainer.is_world_process_zero():
+        _settle(recipe, model, tokenizer, train_texts)
+    seconds = time.perf_counter() - start
     record = {
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -157,6 +161,22 @@ def _claim(recipe: Recipe, output: Path) -> None:
     PartialState().wait_for_everyone()
 
 
+def _settle(recipe: Recipe, model: PreTrainedModel, tokenizer: Any, texts: Texts) -> None:
+    """The game learns on from the model as it now is: while both were learning it followed one that moved, and saw
+    tokens taken away where words are asked about."""
+    pairs = zip(texts.first, texts.second or texts.first, strict=True)
+    rows = list({pair: row for row, pair in enumerate(pairs)}.values())  # each text once
+    options = Grounding(
+        epochs=recipe.settle,
+        batch_size=min(256, recipe.batch_size, len(rows)),
+        max_length=recipe.max_length,
+        seed=recipe.seed,
+    )
+    classifier = MaskedClassifier(model, tokenizer, "attention", batch_size=1024)
+    head: Any = model.game
+    learn(head, classifier, texts.select(rows), options)
+
+
 def _features(recipe: Recipe, texts: Texts, model: PreTrainedModel, tokenizer: Any) -> Features:
     if recipe.teacher is None:
         return Features(texts, tokenizer, recipe.max_length)
@@ -200,6 +220,7 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
         per_device_eval_batch_size=256 if cuda else 64,
         gradient_accumulation_steps=recipe.accumulation,
         num_train_epochs=recipe.epochs,
+        max_steps=recipe.steps or -1,
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
         max_grad_norm=recipe.clip,

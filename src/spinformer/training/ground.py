@@ -74,24 +74,43 @@ class Grounding:
 def ground(
     model: Any, tokenizer: Any, texts: Texts, output: Path, options: Grounding, *, resume: bool = False
 ) -> GameHead:
+    """A new head for a frozen classifier, trained by `learn` and left in `output`/game.
+
+    resume: go on from the checkpoint there, to the same weights.
+    """
+    classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
+    torch.manual_seed(options.seed)
+    head = GameHead(_config(model, options)).to(classifier.device)
+    learn(head, classifier, texts, options, kept=output, resume=resume)
+    head.save(output)
+    (output / FOLDER / STATE).unlink(missing_ok=True)
+    return head
+
+
+def learn(
+    head: GameHead,
+    classifier: MaskedClassifier,
+    texts: Texts,
+    options: Grounding,
+    *,
+    kept: Path | None = None,
+    resume: bool = False,
+) -> None:
     """loss = - sum over c of p_c(C) log q_c(C), mean over texts and coalitions
 
     p: what the frozen classifier says when it sees the words C alone; q: what the head predicts from the whole text.
-    Leaves the head in `output`/game. resume: go on from the checkpoint there, to the same weights.
+    kept: a folder for checkpoints; resume: go on from the one there.
     """
     if len(texts) < options.batch_size:
         raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
-    classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
     device = classifier.device
-    torch.manual_seed(options.seed)
-    head = GameHead(_config(model, options)).to(device)
     optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
     batches = list(_batches(torch.tensor(texts.lengths), options))
     scheduler = schedule(optimizer, "cosine", len(batches), warmup=options.warmup)
-    done = _restore(output, options, head, optimizer, scheduler) if resume else 0
+    done = _restore(kept, options, head, optimizer, scheduler) if resume and kept is not None else 0
     head.train()
     loader = DataLoader(
-        _Split(tokenizer, texts, batches[done:], options.max_length),
+        _Split(classifier.tokenizer, texts, batches[done:], options.max_length),
         batch_size=None,
         num_workers=WORKERS if device.type == "cuda" else 0,
         multiprocessing_context="fork" if device.type == "cuda" else None,
@@ -99,11 +118,11 @@ def ground(
     )
     for step, found in enumerate(progress(loader, "grounding", len(batches), done), start=done):
         words = found.to(device)
-        games = head.games(model, words)
+        games = head.games(classifier.model, words)
         seed = 1_000_003 * options.seed + step
         coalitions = draw_coalitions(words.mask, options.subsets, options.draw, seed=seed)
         if options.draw == "own":
-            coalitions[:, ::2] = _own_coalitions(games, coalitions[:, ::2].shape[1], seed=seed + 500_009)
+            coalitions[:, ::2] = own_coalitions(games, coalitions[:, ::2].shape[1], seed=seed + 500_009)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             real = classifier.probabilities(words, coalitions)
         loss = -(real * games.log_probabilities(coalitions)).sum(-1).mean()
@@ -114,12 +133,9 @@ def ground(
         torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
         optimizer.step()
         scheduler.step()
-        if (step + 1) % options.save_steps == 0:
-            _save(output, options, head, optimizer, scheduler, step + 1)
+        if kept is not None and (step + 1) % options.save_steps == 0:
+            _save(kept, options, head, optimizer, scheduler, step + 1)
     head.eval()
-    head.save(output)
-    (output / FOLDER / STATE).unlink(missing_ok=True)
-    return head
 
 
 def _one_thread(worker: int) -> None:
@@ -162,7 +178,7 @@ def draw_coalitions(mask: Tensor, count: int, draw: Draw, *, seed: int) -> Tenso
 
 
 @torch.no_grad()
-def _own_coalitions(games: GroundedGames, count: int, *, seed: int) -> Tensor:
+def own_coalitions(games: GroundedGames, count: int, *, seed: int) -> Tensor:
     """Each word is in with chance alpha_i = (1 + tanh(n share_i - 1)) / 2, its share being of what words are worth when
     they leave last, v(N) - v(N - i); every second coalition is drawn by 1 - alpha_i."""
     mask, game = games.mask, games.game()

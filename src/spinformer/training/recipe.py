@@ -54,6 +54,7 @@ class Recipe:
     max_length: int = _option(128, "tokens kept of a pair; the longer text is cut first")
     # how
     epochs: int = _option(3, "passes over the training data")
+    steps: int | None = _option(None, "updates in all, in place of so many epochs")
     batch_size: int = _option(32, "pairs in one update, over all processes and accumulation steps together")
     accumulation: int = _option(1, "parts that each update's batch is computed in")
     learning_rate: float = _option(1e-4, "highest learning rate, of AdamW")
@@ -76,7 +77,11 @@ class Recipe:
     ground_weight: float = _option(1.0, "of the game's error in objective grounded")
     ground_factor: float = _option(3.0, "the game's learning rate over the encoder's in objective grounded")
     masked_weight: float = _option(0.5, "of the cross-entropy on parts of texts in objective grounded")
-    whole: float = _option(0.5, "part of objective grounded's second pass that sees whole texts again, for R-Drop")
+    whole: float = _option(
+        0.5, "part of objective grounded's pairs that are not seen in part, but whole again, for R-Drop"
+    )
+    gate: bool = _option(False, "objective grounded: parts of texts are drawn by the attention of the game itself")
+    settle: int = _option(0, "objective grounded: passes at the end in which the game learns on, and nothing else")
     ema: float = _option(0.0, "decay of the moving average of the weights that is kept; 0 for none")
     # the run
     seed: int = _option(0, "of weights, order, dropout and coalitions")
@@ -91,8 +96,8 @@ class Recipe:
         hints = get_type_hints(type(self))
         for option in fields(self):
             object.__setattr__(self, option.name, _typed(option.name, getattr(self, option.name), hints[option.name]))
-        least = dict.fromkeys(("epochs", "batch_size", "accumulation", "log_steps", "views", "limit"), 1)
-        least |= {"max_length": 8, "seed": 0, "save_steps": 0, "workers": 0}
+        least = dict.fromkeys(("epochs", "batch_size", "accumulation", "log_steps", "views", "limit", "steps"), 1)
+        least |= {"max_length": 8, "seed": 0, "save_steps": 0, "workers": 0, "settle": 0}
         for name, smallest in least.items():
             if getattr(self, name) is not None:
                 checks.at_least(name, getattr(self, name), smallest)
@@ -113,6 +118,8 @@ class Recipe:
                 f"objective 'grounded' and head 'grounded' go together; got objective {self.objective!r} and head "
                 f"{self.head!r}"
             )
+        if self.objective != "grounded" and (self.gate or self.settle):
+            raise ValueError("gate and settle are options of objective 'grounded'")
         if self.objective == "grounded" and self.mixup:
             raise ValueError("objective 'grounded' takes texts apart, which mixup cannot mix: leave mixup at 0")
         if self.views > 1 and self.teacher is None:

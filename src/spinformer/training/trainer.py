@@ -13,12 +13,11 @@ from torch.utils.data import Dataset, Sampler
 from transformers import ProgressCallback, Trainer, TrainerCallback, TrainingArguments
 
 from spinformer.data.features import Collate, Features, LengthSampler
-from spinformer.models.grounding import GroundedGames
 from spinformer.training.average import Average
-from spinformer.training.ground import draw_coalitions
 from spinformer.training.meter import Bar, Meter
 from spinformer.training.recipe import Recipe
 from spinformer.training.schedule import schedule
+from spinformer.training.together import disagreement, together
 
 # Written last into a checkpoint: without it the folder is what a killed process left behind.
 COMPLETE = "complete"
@@ -72,7 +71,8 @@ class ClassifierTrainer(Trainer):
         if targets is None:
             targets = functional.one_hot(labels, model_labels(model)).float()
         if recipe.objective == "grounded":
-            loss, outputs = self._grounded(model, inputs, targets)
+            loss, outputs, apart = together(model, recipe, inputs, targets)
+            self.meter.add(outputs.logits[: len(targets)].float(), targets, None, apart=apart)
         else:
             loss, outputs = self._plain(model, inputs, targets)
         return (loss, outputs) if return_outputs else loss
@@ -92,44 +92,9 @@ class ClassifierTrainer(Trainer):
         logits = outputs.logits.float()
         loss = functional.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
         if recipe.consistency:
-            loss = loss + recipe.consistency * _disagreement(logits)
+            loss = loss + recipe.consistency * disagreement(*logits.chunk(2)).mean()
         game = getattr(outputs, "game", None)
         self.meter.add(logits, targets, None if game is None else game.diagnostics)
-        return loss, outputs
-
-    def _grounded(self, model: nn.Module, inputs: dict[str, Any], targets: Tensor) -> tuple[Tensor, Any]:
-        """CE(p(N), y) + masked_weight CE(p(C), y) + consistency D(p(N), p'(N)) + ground_weight KL(p(C) || q(C))
-
-        p(C): what the model says when it sees the tokens C alone, from a second pass in the same batch; q(C): what its
-        game predicts from the pass over the whole text. C is random, and all tokens for a part `whole` of the rows: for
-        these alone, two passes p and p' under different dropout must agree (D as in R-Drop). The model is taught the
-        label, and never to agree with its game.
-        """
-        recipe, rows = self.recipe, len(targets)
-        network: Any = getattr(model, "module", model)
-        mask = inputs["attention_mask"]
-        players = network.players(inputs["input_ids"], mask)
-        coalition = draw_coalitions(players, 1, "sizes", seed=int(torch.randint(2**31, ()))).squeeze(1)
-        again = (torch.rand(rows) < recipe.whole).to(mask.device)
-        coalition = torch.where(again[:, None], players, coalition)
-        doubled = {name: torch.cat([value, value]) for name, value in inputs.items()}
-        doubled["attention_mask"][rows:] = mask * (coalition | ~players)
-        outputs = model(**doubled, output_game=True)
-        full, masked = outputs.logits.float().chunk(2)
-        games = GroundedGames(
-            network.game.readout,
-            outputs.features[:rows] * players[..., None],
-            full.detach().log_softmax(-1),
-            players,
-        )
-        predicted, real = games.log_probabilities(coalition[:, None]).squeeze(1), masked.detach().log_softmax(-1)
-        apart = (real.exp() * (real - predicted)).sum(-1) * ~again
-        loss = functional.cross_entropy(full, targets, label_smoothing=recipe.label_smoothing)
-        loss = loss + recipe.masked_weight * functional.cross_entropy(masked, targets)
-        loss = loss + recipe.ground_weight * apart.sum() / (~again).sum().clamp_min(1)
-        if recipe.consistency:
-            loss = loss + recipe.consistency * (_apart(full, masked) * again).sum() / again.sum().clamp_min(1)
-        self.meter.add(full, targets, None, apart=apart[~again])
         return loss, outputs
 
     def _mixing(self, rows: int, device: torch.device, copies: int) -> tuple[Tensor, Tensor]:
@@ -232,17 +197,6 @@ def model_labels(model: nn.Module) -> int:
     """Classes of a classifier, wrapped for several processes or not."""
     inner: Any = getattr(model, "module", model)
     return int(inner.config.num_labels)
-
-
-def _disagreement(logits: Tensor) -> Tensor:
-    """(KL(p || q) + KL(q || p)) / 2, mean over pairs; the first half of the rows is p, the second q."""
-    return _apart(*logits.chunk(2)).mean()
-
-
-def _apart(first: Tensor, second: Tensor) -> Tensor:
-    """(KL(p || q) + KL(q || p)) / 2 of each row, from logits."""
-    p, q = first.log_softmax(-1), second.log_softmax(-1)
-    return ((p.exp() - q.exp()) * (p - q)).sum(-1) / 2
 
 
 def _accuracy(prediction: Any) -> dict[str, float]:
