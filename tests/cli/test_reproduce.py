@@ -106,19 +106,20 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
 def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path):
     common = ["--data", str(corpora), "--encoder", f"minilm={encoder}", "--encoder", f"mpnet={encoder}"]
     common += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
-    quick = {"epochs": 1, "batch_size": 16, "ema": 0.9, "max_length": 32}
+    quick = {"epochs": 1, "steps": 4, "batch_size": 16, "ema": 0.9, "max_length": 32}
     assert main(["reproduce", "nli", "--stage", "teacher", *common, "--change", json.dumps(quick)]) == 0
-    command = ["reproduce", "nli", "--stage", "taught", *common, "--only", "mean", "grounded", "--seeds", "2"]
-    assert main([*command, "--change", json.dumps(quick), "--first"]) == 0
+    command = ["reproduce", "nli", *common, "--seeds", "2", "--change", json.dumps(quick), "--stage"]
+    assert main([*command, "pilot", "--only", "cls-dropout", "cls-without"]) == 0
+    pilots = results.read("nli-pilot", tmp_path)["outcome"]["runs"]
+    assert [run["job"] for run in pilots] == ["cls-dropout", "cls-without"]
+    assert [run["recipe"]["encoder_dropout"] for run in pilots] == [None, 0.0]
+    assert all(set(run["scores"]) == {"snli_dev"} for run in pilots)  # nothing is chosen on a test set
+    assert main([*command, "taught", "--only", "mean", "grounded"]) == 0
     assert len(list((tmp_path / "runs" / "teacher" / "teacher-0").glob("lesson-*"))) == 1  # one for all rows
-    assert main([*command, "--change", json.dumps(quick)]) == 0
     found = results.read("nli-taught", tmp_path)["outcome"]
-    assert sorted((run["job"], run["seed"]) for run in found["runs"]) == [
-        ("grounded", 0), ("grounded", 1), ("mean", 0), ("mean", 1),
+    assert [(run["job"], run["seed"]) for run in found["runs"]] == [
+        ("mean", 0), ("mean", 1), ("grounded", 0), ("grounded", 1),
     ]  # fmt: skip
-    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 5 * 120)] * 4
-    tried = found["tried"]
-    assert len(tried) == 3
-    for row in ("mean", "grounded"):
-        own = [entry for entry in tried if entry["row"] == row]
-        assert [entry["dev"] for entry in own if entry["chosen"]] == [max(entry["dev"] for entry in own)]
+    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 7 * 200)] * 4
+    assert [run["recipe"]["settle"] for run in found["runs"]] == [0, 0, 1, 1]
+    assert set(found["means"]) == {"mean", "grounded"}

@@ -11,13 +11,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from spinformer import results
 from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
-from spinformer.experiments.nli_stages import SEEDS, choose, stage, summary, taught, taught_summary
+from spinformer.experiments.nli_stages import SEEDS, stage, summary
 
-STAGES = ("tune", "base", "heads", "teacher", "taught", "gate", "single")
+STAGES = ("tune", "base", "heads", "teacher", "pilot", "taught", "gate", "single")
+LEARNING = ("pilot", "taught")  # from the model of stage teacher
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="options that every run takes besides its recipe's",
     )
     parser.add_argument("--teacher", type=Path, help="folder of stage teacher's model (default RUNS/teacher/teacher-0)")
-    parser.add_argument("--first", action="store_true", help="of stage taught, the runs with seed 0 alone")
     parser.add_argument("--name", help="of the result (default nli-STAGE)")
     parser.add_argument("--only", nargs="+", help="names of the rows to run (default all)")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)")
@@ -55,18 +54,16 @@ def run(args: argparse.Namespace) -> int:
     missing = [name for name in (DEV, *TESTS, *TRAIN) if not (args.data / f"{name}.jsonl.gz").is_file()]
     if missing:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
-    if args.stage == "taught":
-        jobs, records, found = _taught(args, place)
-    else:
-        planned, sets = stage(args.stage, args.seeds)
-        jobs = _chosen(planned, args)
-        records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)
-        found = summary(records) if records else {}
+    planned, sets = stage(args.stage, args.seeds, str(args.teacher or args.runs / "teacher" / "teacher-0"))
+    jobs = _chosen(planned, args)
+    if args.stage in LEARNING:
+        prepare(jobs[0], place)
+    records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)
     if not records:
         raise ValueError("no run came to its end")
     path = results.write(
         args.name or f"nli-{args.stage}",
-        found,
+        summary(records),
         command=f"spinformer reproduce nli --stage {args.stage} --seeds {args.seeds}",
         config={
             "stage": args.stage,
@@ -84,22 +81,7 @@ def run(args: argparse.Namespace) -> int:
 def _chosen(jobs: Sequence[Job], args: argparse.Namespace) -> list[Job]:
     """Those whose rows are asked for, with the changes that are asked for."""
     if args.only:
-        jobs = [job for job in jobs if job.name in args.only or job.name.rpartition(".")[0] in args.only]
+        jobs = [job for job in jobs if job.name in args.only]
         if not jobs:
             raise ValueError(f"no row of stage {args.stage} is named {', '.join(args.only)}")
     return [replace(job, changes={**job.changes, **args.change}) for job in jobs]
-
-
-def _taught(args: argparse.Namespace, place: Place) -> tuple[list[Job], list[dict[str, Any]], dict[str, Any]]:
-    """All variants with one seed, then the better of each row with the others."""
-    teacher = str(args.teacher or args.runs / "teacher" / "teacher-0")
-    jobs = _chosen(taught(teacher), args)
-    prepare(jobs[0], place)
-    sets = (DEV, *TESTS)
-    records = perform(jobs, place, stage="taught", sets=sets, workers=args.jobs)
-    chosen = choose(records)
-    if not args.first:
-        more = _chosen(taught(teacher, chosen, args.seeds), args)
-        jobs = [*jobs, *more]
-        records += perform(more, place, stage="taught", sets=sets, workers=args.jobs)
-    return jobs, records, taught_summary(records, chosen)

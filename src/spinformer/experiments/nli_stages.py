@@ -51,31 +51,30 @@ TUNE = (
 )
 
 
-# What stage "taught" tries of each row with seed 0, two runs for each; the better on the development set goes on with
-# the other seeds. Four heads were chosen in an earlier search with a teacher (docs/nli.md).
-WITHOUT: Mapping[str, Any] = {"dropout": 0.0, "encoder_dropout": 0.0}
-FOUR: Mapping[str, Any] = {"game": {**LINEAR, "heads": 4, "head_dim": 96}}
-LIGHT: Mapping[str, Any] = {"masked_weight": 0.1}
-VARIANTS: Mapping[str, Sequence[Mapping[str, Any]]] = {
-    "neurogame": (FOUR, {**FOUR, **WITHOUT}),
-    "cls": ({}, WITHOUT),
-    "mean": ({}, WITHOUT),
-    "attention": ({}, WITHOUT),
-    "grounded": (LIGHT, {**LIGHT, **WITHOUT}),
-    "released": ({}, WITHOUT),
-    "paper": ({}, WITHOUT),
+# What the rows that learn from a teacher have besides configs/nli/distil.yaml. Four heads did better than one in an
+# earlier search with a teacher (results/nli-taught.json).
+OWN: Mapping[str, Mapping[str, Any]] = {
+    "neurogame": {"game": {**LINEAR, "heads": 4, "head_dim": 96}},
+    "grounded": {"settle": 1},
 }
+# What is tried before them, in short runs of two rows: whether dropout helps a student who sees no row twice.
+PILOTS: Mapping[str, Mapping[str, Any]] = {
+    "dropout": {},
+    "without": {"dropout": 0.0, "encoder_dropout": 0.0},
+}
+PILOT_STEPS = 1000
 
 
-def stage(name: str, seeds: int = SEEDS) -> tuple[Sequence[Job], Sequence[str]]:
+def stage(name: str, seeds: int = SEEDS, teacher: str = "") -> tuple[Sequence[Job], Sequence[str]]:
     """Jobs and sets of a stage: "tune" (the search, on the development set alone), "base" (the larger encoder, one
-    seed, and the two models on word vectors), "teacher" (the larger encoder with the plainest head), "gate" (parts of
-    texts drawn by the game's own attention), "single" (a classifier of the hypothesis alone) or "heads" (every head on
-    the same encoder)."""
+    seed, and the two models on word vectors), "teacher" (the larger encoder with the plainest head), "pilot" (short
+    runs with the teacher, on the development set alone), "taught" (every head with the teacher), "gate" (parts of texts
+    drawn by the game's own attention), "single" (a classifier of the hypothesis alone) or "heads" (every head)."""
+    everything = (DEV, *TESTS)
     if name == "teacher":
-        return [Job("teacher", "mpnet", {"head": "cls"})], (DEV, *TESTS)
+        return [Job("teacher", "mpnet", {"head": "cls"})], everything
     if name == "gate":
-        return [Job(name, "grounded", {"gate": True})], (DEV, *TESTS)
+        return [Job(name, "grounded", {"gate": True})], everything
     if name == "single":
         alone = {"first": "hypothesis", "epochs": 2, "consistency": 0.0}
         return [Job("hypothesis", "cls", alone)], ()
@@ -83,50 +82,26 @@ def stage(name: str, seeds: int = SEEDS) -> tuple[Sequence[Job], Sequence[str]]:
         return TUNE, (DEV,)
     if name == "base":
         words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in range(seeds)]
-        return [Job("mpnet", "mpnet"), *words], (DEV, *TESTS)
-    return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in range(seeds)], (DEV, *TESTS)
+        return [Job("mpnet", "mpnet"), *words], everything
+    if name == "pilot":
+        short = {"steps": PILOT_STEPS}
+        rows = ("neurogame", "cls")
+        return [
+            taught(row, 0, teacher, {**short, **changed}, f"{row}-{pilot}")
+            for pilot, changed in PILOTS.items()
+            for row in rows
+        ], (DEV,)
+    if name == "taught":
+        return [taught(head, seed, teacher) for head in HEADS for seed in range(seeds)], everything
+    return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in range(seeds)], everything
 
 
-def taught(teacher: str, chosen: Mapping[str, int] | None = None, seeds: int = SEEDS) -> list[Job]:
-    """Every row of the table learning from the teacher: all variants with seed 0, or those `chosen` with the others."""
+def taught(row: str, seed: int, teacher: str, changes: Mapping[str, Any] | None = None, name: str | None = None) -> Job:
+    """A row of the table that learns from the teacher, a folder."""
     options = read_yaml(CONFIGS / "distil.yaml", bases=False)
     options.pop("train")
-    jobs = []
-    for row, variants in VARIANTS.items():
-        for place, variant in enumerate(variants):
-            if chosen is not None and chosen.get(row) != place:
-                continue
-            changes = {**options, "teacher": teacher, **variant}
-            config = HEADS.get(row, row)
-            own = [0] if chosen is None else range(1, seeds)
-            jobs += [Job(f"{row}.{place}", config, changes, seed, TAUGHT) for seed in own]
-    return jobs
-
-
-def choose(records: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """The variant of each row that did best on the development set, from the runs with seed 0."""
-    best: dict[str, tuple[float, int]] = {}
-    for record in records:
-        outcome = record["outcome"]
-        row, _, place = outcome["job"].rpartition(".")
-        found = (outcome["scores"][DEV]["scores"]["accuracy"], -int(place))  # of equal ones the first
-        if outcome["seed"] == 0:
-            best[row] = max(best.get(row, found), found)
-    return {row: -place for row, (_, place) in best.items()}
-
-
-def taught_summary(records: Sequence[Mapping[str, Any]], chosen: Mapping[str, int]) -> dict[str, Any]:
-    """`summary` of the chosen variants, each under the name of its row, with what all of them reached on dev."""
-    kept, tried = [], []
-    for record in records:
-        row, _, place = record["outcome"]["job"].rpartition(".")
-        score = record["outcome"]["scores"][DEV]["scores"]["accuracy"]
-        if record["outcome"]["seed"] == 0:
-            changed = VARIANTS[row][int(place)]
-            tried.append({"row": row, "changed": changed, "dev": 100 * score, "chosen": chosen[row] == int(place)})
-        if chosen[row] == int(place):
-            kept.append({**record, "outcome": {**record["outcome"], "job": row}})
-    return {**summary(kept), "tried": tried}
+    options |= {"teacher": teacher, **OWN.get(row, {}), **(changes or {})}
+    return Job(name or row, HEADS[row], options, seed, TAUGHT)
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -146,9 +121,13 @@ def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             for name, found in outcome["scores"].items()
         }
         runs.append({**outcome, "scores": scores, "recipe": record["config"]["recipe"], "written": record["written"]})
-    means: dict[str, dict[str, float]] = {}
+    return {"runs": runs, "means": means(runs)}
+
+
+def means(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Accuracy of each row on each set, in percent, over its seeds."""
+    found = {}
     for name in dict.fromkeys(run["job"] for run in runs):
         own = [run for run in runs if run["job"] == name]
-        sets = own[0]["scores"]
-        means[name] = {key: 100 * fmean(run["scores"][key]["accuracy"] for run in own) for key in sets}
-    return {"runs": runs, "means": means}
+        found[name] = {key: 100 * fmean(run["scores"][key]["accuracy"] for run in own) for key in own[0]["scores"]}
+    return found

@@ -40,7 +40,16 @@ def methods(record: Record) -> str:
         rows = own(name)
         cells = [_over([row[metric]["mean"] for row in rows]) for metric in COLUMNS]
         passes, milliseconds = (fmean(row[what] for row in rows) for what in ("passes", "milliseconds"))
-        lines.append([name, *cells, _over(steady(name)), f"{passes:.0f}", f"{milliseconds:.0f}", len(rows)])
+        lines.append(
+            [
+                name,
+                *cells,
+                _over(steady(name)),
+                f"{passes:.0f}",
+                f"{milliseconds:.2g}" if milliseconds < 10 else f"{milliseconds:.0f}",
+                len(rows),
+            ]
+        )
     header = ["method", *COLUMNS.values(), "stability ↑", "passes", "ms a text", "seeds"]
     return markdown(header, lines)
 

@@ -151,6 +151,8 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "grounding-highlights": ("grounding-methods", grounding.highlights),
     "grounding-together": ("grounding-together", grounding.methods),
     "grounding-together-fit": ("grounding-together", grounding.fit),
+    "grounding-together-half": ("grounding-together-half", grounding.methods),
+    "grounding-together-half-fit": ("grounding-together-half", grounding.fit),
     "grounding-single": ("grounding-single", grounding.methods),
     "grounding-single-fit": ("grounding-single", grounding.fit),
     "negation": ("negation", negation.signs),
