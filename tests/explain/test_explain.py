@@ -138,6 +138,7 @@ class TestExplain:
         assert plain.pairs == gibbs.pairs
         assert plain.attention != gibbs.attention
         assert plain.ess == plain.samples
+        assert gibbs.ess > 0.9 * gibbs.samples
 
     def test_spins_are_decided_in_the_cold_and_not_in_the_heat(self, model):
         """The values do not change; gates of the attention leave 1/2 the more, the colder it is."""

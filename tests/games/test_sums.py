@@ -35,7 +35,7 @@ def test_marginals_are_those_of_the_base_class(mask):
 
 
 @pytest.mark.parametrize("mask", [None, MASK])
-@pytest.mark.parametrize("rows", [slice(0, 6), slice(2, 5)])
+@pytest.mark.parametrize("rows", [slice(0, 6), slice(2, 5), slice(3, 4)])
 def test_interactions_are_those_of_the_base_class(mask, rows):
     game = make(mask=mask)
     coalitions = draw(game)
@@ -45,6 +45,21 @@ def test_interactions_are_those_of_the_base_class(mask, rows):
         keep = (mask[:, rows, None] & mask[:, None])[:, None].expand_as(mine[0])
     for one, other in zip(mine, plain, strict=True):
         torch.testing.assert_close(one[keep], other[keep])
+
+
+def test_one_player_interacts_with_nobody():
+    game = make(players=1)
+    delta, without = game.interactions(draw(game), slice(0, 1))
+    assert not delta.any()
+    torch.testing.assert_close(without[:, :, 0, 0], game.evaluate(torch.zeros(3, 7, 1, dtype=torch.bool)))
+
+
+def test_values_in_blocks_are_the_same(monkeypatch):
+    game = make()
+    coalitions = draw(game)
+    whole = game.evaluate(coalitions)
+    monkeypatch.setattr("spinformer.games.sums.BLOCK", (2 * 15, 2 * 15))  # 15 numbers in the sums of 3 games
+    torch.testing.assert_close(game.evaluate(coalitions), whole)
 
 
 def test_interactions_and_marginals_carry_gradients():

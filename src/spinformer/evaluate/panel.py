@@ -19,7 +19,6 @@ from spinformer.models.masked import MaskedClassifier
 from spinformer.progress import progress
 
 STABLE = 100  # texts, the first ones, that stability over seeds is measured on
-ANNEALED = 100  # texts, the first ones, whose effective sample size under Gibbs weights is measured
 SHORT = 12  # texts for the exact interactions, 2^W passes each
 MIN_WORDS = 4  # of them: fewer words have too few pairs to correlate
 OURS = "grounded shapley"
@@ -142,14 +141,13 @@ def interactions(panel: Panel) -> Agreement | None:
 
 
 def diagnostics(panel: Panel) -> dict[str, float]:
-    """Convergence of the mean field over the texts, and of the first ones the effective sample size as a part of K
-    where coalitions are weighted by Gibbs factors (where they count alike, as by default, it is all of K)."""
+    """Over the texts: convergence of the mean field, and the effective sample size as a part of K where coalitions are
+    weighted by Gibbs factors (where they count alike, as by default, it is all of K)."""
     grounded, ess, converged = _grounded(panel), [], []
     for rows in progress(_chunks(len(panel.texts)), "mean field"):
         games = grounded.games(split(panel.classifier.tokenizer, panel.texts.select(rows), panel.max_length))
         converged.append(grounded.play(games).solved.converged.float().cpu())
-        if rows[0] < ANNEALED:
-            ess.append(grounded.play(games, weighting="gibbs").ess.cpu() / grounded.samples)
+        ess.append(grounded.play(games, weighting="gibbs").ess.cpu() / grounded.samples)
     share = torch.cat(ess)
     return {
         "ess_texts": len(share),

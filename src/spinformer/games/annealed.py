@@ -3,16 +3,18 @@
 import torch
 from torch import Tensor
 
+from spinformer.games.chains import Chains
 from spinformer.games.game import Game
 from spinformer.games.proposals import Proposal
-from spinformer.rng import uniforms
 
 GROUP = 8
 HEATED, SETTLED = 6, 2
 # Sweep s of HEATED ends at (s / HEATED)^RISE of the last inverse temperature: smaller steps while all is hot.
 RISE = 1.5
-# Between the random numbers of one sweep and the next; seeds that are as far apart would share them.
-STRIDE = 2**40
+# Of a player's own contexts: below this part of their number as effective sample size they are resampled.
+EVEN, MOVED = 0.95, 1
+# Numbers that say who is in which of the contexts that are moved at once.
+ROOM = 2**22
 
 
 class Annealed(Proposal):
@@ -30,32 +32,67 @@ class Annealed(Proposal):
     the jackknife's over groups. Not exact: the effective sample size counts the spread of the weights, and not how
     alike copies still are after the last sweeps (the tests hold it against the mean squared error).
 
+    The weight of T = C - i, sigmoid(-Delta_i v(T) / gamma), is uneven for a player on whom much turns, however well C
+    is drawn; so under the Gibbs target players get contexts of their own (`own_contexts`). Pairs share those of all.
+
     Made for games whose values span a few temperatures, as probabilities do; one that spans tens of them, as the norm
-    game of an encoder's outputs, leaves most of the weight to one group, and the effective sample size says so. The
-    weight of T = C - i, sigmoid(-Delta_i v(T) / gamma), stays uneven for a player on whom much turns.
+    game of an encoder's outputs, leaves most of the weight to one group, and the effective sample size says so.
     """
 
     def __init__(self, game: Game, temperature: Tensor, group: int = GROUP) -> None:
         self.group = group
         self.game, self.temperature = game, temperature.detach()
         self.log_weight = torch.zeros(game.batch, 1, dtype=game.dtype, device=game.device)  # (B, K) once drawn
-        self._last: tuple[tuple[int, int, bool, bool], Tensor] | None = None
+        self._last: tuple[tuple[int, int, bool, bool], Chains] | None = None
 
     @torch.no_grad()
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
         """K = `budget` coalitions for each game, (B, K, n), and their weights, kept to be asked for again."""
         question = (budget, int(seed), paired, shared)
         if self._last is not None and self._last[0] == question:
-            return self._last[1]
-        chains = _Chains(game, self.temperature, budget, seed, self.group, paired=paired, shared=shared)
+            return self._last[1].inside
+        chains = Chains(game, self.temperature, budget, seed, self.group, paired=paired, shared=shared)
         for sweep in range(1, HEATED + SETTLED + 1):
             start, end = (min(s / HEATED, 1.0) ** RISE for s in (sweep - 1, sweep))
             chains.sweep(sweep, start, end)
             if sweep <= HEATED:
                 chains.resample()
         self.log_weight = chains.log_weight
-        self._last = question, chains.inside
+        self._last = question, chains
         return chains.inside
+
+    def own_contexts(self, delta: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
+        """P(T) ~ exp(v(T) / temperature) over all players but i: resample and move (Gilks and Berzuini 2001)
+
+        The K contexts C - i of a player are resampled within their groups where their weights, as given, have an
+        effective sample size below EVEN, and moved by MOVED sweeps of all others at 1 / T, with i out, which leaves P
+        as it is. Every player's are moved, since to move only those that look uneven would favour the others that look
+        even by chance. Takes MOVED n + 2 values a draw and player.
+        """
+        assert self._last is not None  # drawn before
+        chains, budget = self._last[1], delta.shape[1]
+        everyone = chains.turn[:, : int(chains.counts.max())]  # (B, M)
+        for players in everyone.split(max(1, ROOM // (self.game.batch * budget * self.game.players)), 1):
+            place = players[:, None].expand(-1, budget, -1)  # (B, K, M)
+            with torch.no_grad():
+                held = chains.held_out(players, log_weight.gather(2, place).mT)
+                held.resample(EVEN)
+                for sweep in range(1, MOVED + 1):
+                    held.sweep(HEATED + SETTLED + sweep, 1.0, 1.0)
+            without, within = self._around(players, held.inside)
+            weight = held.log_weight + (without - without.detach()) / self.temperature[:, None]
+            sets = (players.shape[1], budget)
+            delta = delta.scatter(2, place, (within - without).unflatten(1, sets).mT)
+            log_weight = log_weight.scatter(2, place, weight.unflatten(1, sets).mT)
+        return delta, log_weight
+
+    def _around(self, players: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """v(T) and v(T + i) for each of `players`, (B, M), and its contexts, (B, M K, n): (B, M K) each."""
+        one = torch.nn.functional.one_hot(players, self.game.players).bool()
+        if self.game.mask is not None:
+            one = one & self.game.mask[:, None]
+        one = one.repeat_interleave(contexts.shape[1] // players.shape[1], 1)
+        return self.game.evaluate(contexts), self.game.evaluate(contexts | one)
 
     @torch.no_grad()
     def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
@@ -78,74 +115,3 @@ class Annealed(Proposal):
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """v(C) / gamma less the log-weight of the draw: (B, K)."""
         return self.game.evaluate(coalitions).detach() / self.temperature[:, None] - self.log_weight
-
-
-class _Chains:
-    """K particles of each game on their way: who is in, (B, K, n), v of that, and log-weights, (B, K)."""
-
-    def __init__(
-        self, game: Game, temperature: Tensor, budget: int, seed: Tensor, group: int, *, paired: bool, shared: bool
-    ) -> None:
-        self.game, self.heat, self.budget, self.seed, self.group = game, temperature[:, None], budget, seed, group
-        self.paired, self.rows = paired, 1 if shared else game.batch
-        self.counts = game.counts()
-        rank = game.order()
-        if rank is None:
-            rank = torch.arange(game.players, device=game.device).expand(game.batch, -1)
-            if game.mask is not None:
-                rank = (rank + game.players * ~game.mask).argsort(-1).argsort(-1)
-        self.turn = rank.argsort(-1)  # (B, n): who is asked first, second and so on; padding last
-        numbers = self._numbers(0)[..., 1:].expand(game.batch, -1, -1)
-        inside = numbers.gather(-1, rank[:, None].expand(-1, budget, -1)) < 0.5
-        self.inside = inside if game.mask is None else inside & game.mask[:, None]
-        self.value = game.evaluate(self.inside)
-        self.log_weight = torch.zeros_like(self.value)
-
-    def sweep(self, number: int, start: float, end: float) -> None:
-        """Every player once, while the inverse temperature goes from `start` to `end` of its last value."""
-        numbers = self._numbers(number)
-        self.lots = numbers[:, :: self.group, 0]  # (rows, groups)
-        place = torch.arange(1, self.game.players + 1, device=self.heat.device)
-        passed = (place / self.counts[:, None].clamp_min(1)).clamp_max(1)  # (B, n)
-        rate = ((start + (end - start) * passed) / self.heat).unsqueeze(1)  # (B, 1, n)
-        rise = rate.diff(dim=-1, prepend=(start / self.heat).unsqueeze(1))
-        # A player is in where logit(u) < rate (v(C + i) - v(C - i)); padding is out and stays there.
-        logit = numbers[..., 1:].logit().to(self.value.dtype)
-        logit = logit.masked_fill((place > self.counts[:, None])[:, None], torch.inf)
-        for step in range(int(self.counts.max())):
-            if start < end:
-                self.log_weight = self.log_weight + rise[..., step] * self.value
-            who = self.turn[:, step, None, None].expand(-1, self.budget, -1)  # (B, K, 1)
-            now = self.inside.gather(-1, who)
-            other = self.inside.scatter(-1, who, ~now)
-            value = self.game.evaluate(other)
-            bar = torch.where(now.squeeze(-1), -logit[..., step], logit[..., step])
-            moves = bar < rate[..., step] * (value - self.value)
-            self.inside = torch.where(moves[..., None], other, self.inside)
-            self.value = torch.where(moves, value, self.value)
-
-    def resample(self) -> None:
-        """Within each group, particle p goes on in about w_p / mean(w) copies, each with the weight mean(w)."""
-        each = self.group
-        groups = -(-self.budget // each)
-        empty = groups * each - self.budget
-        weight = torch.nn.functional.pad(self.log_weight, (0, empty), value=-torch.inf).unflatten(1, (groups, each))
-        size = torch.full((groups, 1), each, device=weight.device)
-        size[-1] -= empty
-        place = torch.arange(each, device=weight.device)
-        points = (place + self.lots[..., None]) / size  # (rows, groups, group)
-        share = weight.softmax(-1).cumsum(-1)
-        parent = (points[..., None] > share[..., None, :]).sum(-1).minimum(size - 1)  # (B, groups, group)
-        parent = (parent + each * torch.arange(groups, device=weight.device)[:, None]).flatten(1)[:, : self.budget]
-        mean = weight.logsumexp(-1, keepdim=True) - size.log()
-        self.log_weight = mean.expand_as(weight).flatten(1)[:, : self.budget]
-        self.inside = self.inside.gather(1, parent[..., None].expand_as(self.inside))
-        self.value = self.value.gather(1, parent)
-
-    def _numbers(self, sweep: int) -> Tensor:
-        """Of one sweep: (rows, K, 1 + n), each odd particle's the reflection of the one before it where paired."""
-        draws = (self.budget + 1) // 2 if self.paired else self.budget
-        numbers = uniforms(self.seed + sweep * STRIDE, self.rows, draws, self.game.players + 1, self.game.device)
-        if self.paired:
-            numbers = torch.stack([numbers, 1 - numbers], 2).flatten(1, 2)[:, : self.budget]
-        return numbers

@@ -86,8 +86,9 @@ def estimate_values(
 
     proposal: "uniform" is the index's own distribution of contexts, for which uniform weights are all equal;
     "tilted" a mean-field approximation of the Gibbs distribution at `temperature`, good where players interact weakly
-    or alike; "annealed" that distribution itself, for any game, at 8 n values of the game a draw. Or one of
-    `make_proposal`, for this game and temperature, whose preparations then serve several estimates.
+    or alike; "annealed" that distribution itself, for any game, at 8 n values of the game a draw, and n^2 more for
+    players under Gibbs weights, who then get contexts of their own. Or one of `make_proposal`, for this game and
+    temperature, whose preparations then serve several estimates.
     estimator: "plain"; "paired", each coalition with its reflection; "control", paired and with the squared-norm
     control variate (norm games, uniform weighting and proposal); "auto", the last of these that applies.
     generator or seed: where the randomness comes from. shared: the same random numbers for every game of the batch,
@@ -151,7 +152,10 @@ class _Sample:
         """Estimates for every player: values, stderr, ess, each (B, n)."""
         if self.control is None:
             delta, without = self.game.marginals(self.coalitions)
-            results = self._average(delta, self._log_weight(delta, without, None))
+            log_weight = self._log_weight(delta, without, None)
+            if log_weight is not None and self.weighting == "gibbs":
+                delta, log_weight = self.proposal.own_contexts(delta, log_weight)
+            results = self._average(delta, log_weight)
         else:
             singles = self.control.game.singles(self.coalitions)
             delta, _ = self.control.game.marginals_of(singles)

@@ -54,6 +54,10 @@ class Proposal(ABC):
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """log P(C) itself: broadcastable to (B, K)."""
 
+    def own_contexts(self, delta: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Delta_i v(T) and log-weights under the Gibbs target, (B, K, n), of what was drawn last, or of better T."""
+        return delta, log_weight
+
 
 class Coins(Proposal):
     """P(C) = product over i of the chances of what each player's coin shows, or a mixture of such."""

@@ -9,6 +9,9 @@ from spinformer import checks
 from spinformer.games.game import Game
 from spinformer.precision import widen
 
+# Numbers in the sums that are made at once: on a GPU, and on a CPU, where they should stay in its cache.
+BLOCK = (2**28, 2**20)
+
 
 class SumGame(Game):
     """v(C) = f(sum over i in C of a_i)
@@ -40,8 +43,10 @@ class SumGame(Game):
         self.dtype, self.device = features.dtype, features.device
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
-        """f of the members' sum, by one matrix product."""
-        return self.readout(coalitions.to(self.dtype) @ self.features)
+        """f of the members' sum, by a matrix product for each block of coalitions."""
+        size = max(1, BLOCK[self.device.type == "cpu"] // (self.batch * self.features.shape[2]))
+        parts = [self.readout(some.to(self.dtype) @ self.features) for some in coalitions.split(size, 1)]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def marginals(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
         """Delta_i v(C - i) and v(C - i), from v(C) and v(C ^ i)."""
@@ -56,8 +61,7 @@ class SumGame(Game):
         value, moved = self._around(coalitions)
         member = torch.eye(self.players, dtype=torch.bool, device=coalitions.device)
         inside = self._inside(coalitions)
-        pair = member[rows, None] ^ member[None]  # (rows, n, n): both moved; none where i = j
-        both = self._values(inside[:, :, None, None] ^ pair)
+        both = self._both(inside, rows)
         first, second = moved[:, :, rows, None], moved[:, :, None]
         whole = value[..., None, None].expand_as(both)
         sign = 2 * inside.to(self.dtype) - 1
@@ -84,6 +88,22 @@ class SumGame(Game):
         around = torch.cat([inside[:, :, None], inside[:, :, None] ^ member], 2)  # (B, K, 1 + n, n)
         values = self._values(around)
         return values[..., 0], values[..., 1:]
+
+    def _both(self, inside: Tensor, rows: slice) -> Tensor:
+        """v(C ^ ij) for i in `rows` and every j != i, (B, K, rows, n), once for each pair; 0 where i = j."""
+        player = torch.arange(self.players, device=inside.device)
+        some = player[rows]
+        # Of two pairs (i, j) and (j, i) that are both asked for, the one with i < j is evaluated.
+        twice = (player >= some[0]) & (player <= some[-1])
+        first, second = ((some[:, None] < player) | ~twice).nonzero().unbind(-1)
+        member = torch.eye(self.players, dtype=torch.bool, device=inside.device)
+        value = self._values(inside[:, :, None] ^ (member[some[first]] ^ member[second]))  # (B, K, pairs)
+        value = torch.nn.functional.pad(value, (1, 0))
+        where = torch.zeros(len(some), self.players, dtype=torch.long, device=inside.device)
+        where[first, second] = torch.arange(1, len(first) + 1, device=inside.device)
+        mirror = where[:, twice]
+        where[:, twice] = torch.maximum(mirror, mirror.mT)
+        return value[..., where.flatten()].unflatten(-1, where.shape)
 
     def _inside(self, coalitions: Tensor) -> Tensor:
         return coalitions if self.mask is None else coalitions & self.mask[:, None]

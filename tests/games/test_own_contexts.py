@@ -1,0 +1,69 @@
+"""Contexts that the annealed proposal draws for each player alone: their weights and their error."""
+
+import pytest
+import torch
+
+from spinformer.games import SumGame, estimate_values, make_proposal
+from spinformer.games.annealed import EVEN, Annealed
+from tests.games.test_annealed import GIBBS, MASK, learnt
+
+
+@pytest.mark.parametrize("group", [5, 32])
+def test_weights_are_proper(group):
+    """Means of w Delta_i(T), and of w, without bias for any number of draws: 2^-n times the sums of both over all T,
+    weighted by exp(v(T) / gamma), within 4 standard errors over 3,000 repetitions of 32 draws, for every player."""
+    game = learnt(batch=1, seed=3, sharp=12.0)
+    many, heat = SumGame(game.features.expand(3000, -1, -1), game.readout), torch.full((3000,), 0.25).double()
+    proposal = Annealed(many, heat, group)
+    coalitions = proposal.draw(many, 32, torch.tensor(5), paired=True, shared=False)
+    delta, without = many.marginals(coalitions)
+    shared = without / 0.25 - proposal.log_without_one(coalitions, delta, without)
+    uneven = (1 / shared.softmax(1).square().sum(1) < EVEN * 32).double().mean(0)
+    assert ((uneven > 0.2) & (uneven < 0.8)).any()  # players who are resampled now and then
+    delta, log_weight = proposal.own_contexts(delta, shared)
+    every = (torch.arange(64)[:, None] >> torch.arange(6) & 1).bool()
+    gain, out = (part.squeeze(0) for part in game.marginals(every[None]))
+    weight = (out / 0.25).exp() * ~every  # each T once
+    for found, exact in ((log_weight.exp() * delta, weight * gain), (log_weight.exp(), weight)):
+        mean = found.mean(1)  # (3000, n)
+        assert ((mean.mean(0) - exact.mean(0)).abs() < 4 * mean.std(0) / 3000**0.5).all()
+
+
+def test_a_few_players_at_a_time_get_the_same(monkeypatch):
+    arguments = {"temperature": 0.25, "seed": torch.tensor(4), "shared": True, **GIBBS}
+    whole = estimate_values(learnt(mask=MASK), "BV", 20, **arguments)
+    monkeypatch.setattr("spinformer.games.annealed.ROOM", 3 * 20 * 6 * 2)
+    parts = estimate_values(learnt(mask=MASK), "BV", 20, **arguments)
+    torch.testing.assert_close(parts.values, whole.values)
+    torch.testing.assert_close(parts.ess, whole.ess)
+
+
+def test_contexts_are_not_copies():
+    """1,000 repetitions of K = 32 in one group: the mean squared error is at most that of K draws from the target,
+    summed over players, and at most that of 0.85 K for each."""
+    game = learnt(batch=1, players=10, sharp=12.0, seed=2)
+    every = (torch.arange(1024)[:, None] >> torch.arange(10) & 1).bool()
+    delta, without = (part.squeeze(0) for part in game.marginals(every[None]))
+    chance = (without / 0.25).softmax(0)
+    mean = (chance * delta).sum(0)
+    variance = (chance * (delta - mean).square()).sum(0)
+    many = SumGame(game.features.expand(1000, -1, -1), game.readout)
+    proposal = make_proposal("annealed", many, "BV", torch.full((1000,), 0.25, dtype=torch.double), group=32)
+    arguments = {"weighting": "gibbs", "temperature": 0.25, "seed": torch.tensor(9), "errors": False}
+    error = (estimate_values(many, "BV", 32, proposal=proposal, **arguments).values - mean).square().mean(0)
+    assert float(variance.sum() / 32 / error.sum()) > 1
+    assert float((variance / 32 / error).min()) > 0.85
+
+
+def test_they_do_not_depend_on_the_batch():
+    """In one group, as explanations draw them: those of a game alone, and of one among longer ones."""
+    game = learnt(mask=MASK)
+    alone = SumGame(game.features[1][MASK[1]], game.readout)
+    found = []
+    for one in (game, alone):
+        heat = torch.full((one.batch,), 0.25, dtype=torch.double)
+        proposal = make_proposal("annealed", one, "BV", heat, group=32)
+        arguments = {"weighting": "gibbs", "temperature": 0.25, "seed": torch.tensor(3), "shared": True}
+        found.append(estimate_values(one, "BV", 32, proposal=proposal, **arguments))
+    torch.testing.assert_close(found[0].values[1][MASK[1]], found[1].values)
+    torch.testing.assert_close(found[0].ess[1][MASK[1]], found[1].ess)
