@@ -1,6 +1,9 @@
 """Documents quote results, and only results."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,21 @@ def test_unknown_figure_and_table(tmp_path):
         render("<!--table=nothing-->\n<!--/table-->", tmp_path)
 
 
+def test_what_is_no_number_is_null(tmp_path):
+    outcome = {"a": [1.0, float("nan")], "b": {"c": (float("inf"), 2)}}
+    path = results.write("thing", outcome, command="c", config={}, directory=tmp_path)
+    assert "NaN" not in path.read_text()
+    assert results.read("thing", tmp_path)["outcome"] == {"a": [1.0, None], "b": {"c": [None, 2]}}
+
+
+def test_every_result_is_json():
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    for path in sorted((ROOT / "results").glob("*.json")):
+        json.loads(path.read_text(), parse_constant=refuse)
+
+
 def test_every_table_is_used_and_drawn():
     text = "".join(path.read_text() for path in DOCUMENTS)
     for name in TABLES:
@@ -54,8 +72,30 @@ def test_every_table_is_used_and_drawn():
 def test_results_say_where_they_come_from():
     for path in (ROOT / "results").glob("*.json"):
         record = results.read(path.stem, ROOT / "results")
-        assert record["command"].startswith("spinformer ")
+        for source in record["outcome"].get("sources", [record]):
+            assert source["command"].startswith("spinformer ")
         assert {"config", "data", "hardware", "versions", "written", "outcome"} <= set(record)
+
+
+def test_runs_are_gathered(tmp_path):
+    def run(job, seed, accuracy):
+        return {"job": job, "seed": seed, "scores": {"dev": {"accuracy": accuracy}}}
+
+    kinds = {"old": [run("a", 0, 0.5), run("a", 1, 0.7), run("b", 0, 0.1)], "new": [run("b", 0, 0.2), run("c", 0, 0.3)]}
+    for name, runs in kinds.items():
+        results.write(
+            name, {"runs": runs}, command=f"spinformer {name}", config={}, data={"f": "0"}, directory=tmp_path
+        )
+    tool = [sys.executable, str(ROOT / "tools" / "gather.py"), "--results", str(tmp_path)]
+    for name, second in (("both", "new"), ("again", "both")):  # what was gathered can be gathered again
+        subprocess.run([*tool, name, tmp_path / "old.json", tmp_path / f"{second}.json"], check=True)
+        found = results.read(name, tmp_path)["outcome"]
+        assert found["means"] == {"a": {"dev": pytest.approx(60)}, "b": {"dev": 20}, "c": {"dev": 30}}
+    assert [source["command"] for source in found["sources"]] == ["spinformer old", "spinformer old", "spinformer new"]
+    results.write("other", {"runs": []}, command="spinformer", config={}, data={"f": "1"}, directory=tmp_path)
+    done = subprocess.run([*tool, "x", tmp_path / "old.json", tmp_path / "other.json"], capture_output=True, text=True)
+    assert done.returncode
+    assert "not trained on the same files: old, other" in done.stderr
 
 
 def test_missing_extra_is_named():

@@ -6,6 +6,7 @@ A result is one JSON file `results/<name>.json`. Documents quote figures from th
 
 import hashlib
 import json
+import math
 import os
 import platform
 import subprocess
@@ -35,7 +36,7 @@ def write(
     data: Mapping[str, str] | None = None,
     directory: Path = RESULTS,
 ) -> Path:
-    """Write `directory/name.json`; `data` maps each input's name to its sha256."""
+    """Write `directory/name.json`; `data` maps each input's name to its sha256. NaN and infinities become null."""
     record = {
         "name": name,
         "command": command,
@@ -50,7 +51,7 @@ def write(
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"
     partial = path.with_suffix(".json.partial")
-    partial.write_text(json.dumps(record, indent=1, sort_keys=False) + "\n")
+    partial.write_text(json.dumps(_strict(record), indent=1, sort_keys=False, allow_nan=False) + "\n")
     partial.replace(path)
     return path
 
@@ -63,6 +64,15 @@ def read(name: str, directory: Path = RESULTS) -> dict[str, Any]:
         raise FileNotFoundError(f"no result named {name!r} in {directory}/ (there are: {known})")
     record: dict[str, Any] = json.loads(path.read_text())
     return record
+
+
+def _strict(value: Any) -> Any:
+    """The same with None for NaN and infinities, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: _strict(found) for name, found in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(found) for found in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _commit() -> str | None:

@@ -90,6 +90,9 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     assert "kernel-shap" not in cheap
     assert cheap["leave-one-out"]["passes"] > 3
     assert all(run["seconds"] > 0 for run in runs)
+    assert main([*command, "--stage", "ess"]) == 0
+    alone = results.read("grounding-ess", tmp_path)["outcome"]["runs"]
+    assert [run["diagnostics"] for run in alone] == [run["diagnostics"] for run in runs]
     assert main([*command, "--stage", "methods", "--bf16"]) == 0
     (run,) = results.read("grounding-methods", tmp_path)["outcome"]["runs"]
     assert run["seconds"] is None  # the head of seed 0 was there
@@ -123,3 +126,19 @@ def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path):
     assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 7 * 200)] * 4
     assert [run["recipe"]["settle"] for run in found["runs"]] == [0, 0, 1, 1]
     assert set(found["means"]) == {"mean", "grounded"}
+
+
+def test_a_head_made_otherwise_is_not_taken(corpora, tmp_path, capsys):
+    from transformers import BertForSequenceClassification
+
+    from tests.tiny import bert, tokenizer
+
+    folder = tmp_path / "model"
+    BertForSequenceClassification(bert(num_labels=3)).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    command = ["reproduce", "grounding", "--stage", "ess", "--model", str(folder), "--seeds", "1", "--count", "2"]
+    command += ["--texts", str(corpora / "snli_train.jsonl.gz"), "--test", str(corpora / "snli_test.jsonl.gz")]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path), "--batch-size"]
+    assert main([*command, "8"]) == 0
+    assert main([*command, "16"]) == 2
+    assert "a head that was made with other options or texts" in capsys.readouterr().err

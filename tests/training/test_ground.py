@@ -167,8 +167,10 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt):
             ground(classifier, tokenizer(), texts(), tmp_path / "parts", options)
         monkeypatch.setattr(module, "split", real)
-        with pytest.raises(ValueError, match="another grounding"):
+        with pytest.raises(ValueError, match="another grounding; these differ: options"):
             ground(classifier, tokenizer(), texts(), tmp_path / "parts", Grounding(**SMALL, seed=1), resume=True)
+        with pytest.raises(ValueError, match="another grounding; these differ: texts"):
+            ground(classifier, tokenizer(), texts(single=True), tmp_path / "parts", options, resume=True)
         parts = ground(classifier, tokenizer(), texts(), tmp_path / "parts", options, resume=True)
         assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
         assert not (tmp_path / "parts" / "game" / "state.pt").exists()

@@ -62,7 +62,23 @@ class Couplings(nn.Module, ABC):
         """
 
 
-class FullCouplings(Couplings):
+class RowCouplings(Couplings):
+    """Shapes that are contracted by the rows of J: one matrix (d, d N) for each site."""
+
+    @abstractmethod
+    def rows(self, sites: slice) -> Tensor:
+        """J_ij of these sites as (S, d, d N)."""
+
+    def scores(self, q: Tensor, x: Tensor, sites: slice) -> Tensor:
+        """One batched matrix product over sites, then a sum over components."""
+        return row_scores(self.rows(sites), q, x)
+
+    def pull(self, w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
+        """One batched matrix product over sites."""
+        return row_pull(self.rows(sites), w, x)
+
+
+class FullCouplings(RowCouplings):
     """J free: `weight` is (N, N, d, d) by name and [i, a, b, j] in memory: rows i are matrices, sites j adjacent.
 
     One pass over S sites and B samples takes S B N (d + 2) floats of workspace beside the parameters.
@@ -83,16 +99,9 @@ class FullCouplings(Couplings):
         """{"weight": (N, d, d, N)}, [i, a, b, j]."""
         return {"weight": self.weight.detach().permute(0, 2, 3, 1)}
 
-    def _rows(self, sites: slice) -> Tensor:
-        return self.weight[sites].permute(0, 2, 3, 1).flatten(2)  # (S, d, d N)
-
-    def scores(self, q: Tensor, x: Tensor, sites: slice) -> Tensor:
-        """One batched matrix product over sites, then a sum over components."""
-        return row_scores(self._rows(sites), q, x)
-
-    def pull(self, w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
-        """One batched matrix product over sites."""
-        return row_pull(self._rows(sites), w, x)
+    def rows(self, sites: slice) -> Tensor:
+        """As they lie in memory."""
+        return self.weight[sites].permute(0, 2, 3, 1).flatten(2)
 
     def outer(
         self, left: Tensor, w: Tensor | None, x: Tensor, sites: slice, into: dict[str, Tensor], scale: float

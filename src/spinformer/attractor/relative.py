@@ -6,10 +6,10 @@ Parameters stop growing with N², and the same table serves a grid of another si
 import torch
 from torch import Tensor, nn
 
-from spinformer.attractor.couplings import Couplings, row_pull, row_scores, weighted
+from spinformer.attractor.couplings import RowCouplings, weighted
 
 
-class RelativeCouplings(Couplings):
+class RelativeCouplings(RowCouplings):
     """K (2R + 1, 2C + 1, d, d) for offsets within the reach (R, C); J_ij = 0 beyond it and for i = j.
 
     Args:
@@ -62,16 +62,9 @@ class RelativeCouplings(Couplings):
         padded = torch.cat((self.table, self.table.new_zeros(1, self.dim, self.dim)))
         return padded[self.index[sites]]  # (S, N, d, d)
 
-    def _rows(self, sites: slice) -> Tensor:
-        return self._blocks(sites).permute(0, 2, 3, 1).flatten(2)  # (S, d, d N)
-
-    def scores(self, q: Tensor, x: Tensor, sites: slice) -> Tensor:
-        """As the full shape's, on looked-up rows."""
-        return row_scores(self._rows(sites), q, x)
-
-    def pull(self, w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
-        """As the full shape's, on looked-up rows."""
-        return row_pull(self._rows(sites), w, x)
+    def rows(self, sites: slice) -> Tensor:
+        """Looked up."""
+        return self._blocks(sites).permute(0, 2, 3, 1).flatten(2)
 
     def outer(
         self, left: Tensor, w: Tensor | None, x: Tensor, sites: slice, into: dict[str, Tensor], scale: float

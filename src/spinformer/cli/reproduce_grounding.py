@@ -5,6 +5,7 @@ Stages:
   frozen    the head on a frozen classifier, several seeds, beside the methods that are cheap; results/NAME.json
   methods   the head of one seed beside every other method; results/NAME.json
   together  classifiers trained with objective `grounded`, beside the methods that are cheap; results/NAME.json
+  ess       of heads as of `frozen`, the effective sample size under Gibbs weights and the convergence of the mean field
 A head that lies in RUNS is not trained again. Each stage can be run for any classifier: a second task is another MODEL
 and other files.
 """
@@ -26,7 +27,7 @@ from spinformer.experiments.forms import FORMS
 from spinformer.progress import progress
 from spinformer.training.ground import Grounding
 
-STAGES = ("forms", "frozen", "methods", "together")
+STAGES = ("forms", "frozen", "methods", "together", "ess")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.stage == "together":
         tasks = [(folder, seed) for seed, folder in enumerate(args.model)]
     else:
-        seeds = range(args.seeds) if args.stage == "frozen" else range(1)
+        seeds = range(args.seeds) if args.stage in ("frozen", "ess") else range(1)
         tasks = [(folder, seed) for folder in args.model for seed in seeds]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(args.jobs, mp_context=context, max_tasks_per_child=1) as pool:
@@ -125,4 +126,6 @@ def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: An
     place, options = args.runs / f"{Path(folder).name}-{what}", replace(options, seed=what)
     if args.stage == "frozen":
         return {"seed": what, **grounding.frozen(trial, options, place)}
+    if args.stage == "ess":
+        return {"seed": what, **grounding.ess(trial, options, place)}
     return {"seed": what, **grounding.everything(trial, options, place, additive=args.additive)}

@@ -1,5 +1,6 @@
 """Labelled texts and pairs of texts in memory: what models are trained on, scored on and explained on."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -50,6 +51,13 @@ class Texts:
         if self.second is None:
             return [len(text) for text in self.first]
         return [len(one) + len(other) for one, other in zip(self.first, self.second, strict=True)]
+
+    def fingerprint(self) -> str:
+        """sha256 of the texts in their order; labels do not matter."""
+        content = hashlib.sha256()
+        for text in chain(self.first, self.second or ()):
+            content.update(text.encode() + b"\0")
+        return content.hexdigest()
 
     def select(self, rows: Sequence[int]) -> "Texts":
         """These rows, in this order."""

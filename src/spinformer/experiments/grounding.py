@@ -1,5 +1,6 @@
 """How faithful grounded games are: beside every other method, on the same model and the same texts."""
 
+import json
 import re
 import time
 from collections.abc import Sequence
@@ -18,9 +19,11 @@ from spinformer.experiments.forms import FORMS, START
 from spinformer.explain.attribution import AdditiveExplainer
 from spinformer.explain.attribution.additive import RECORD
 from spinformer.explain.grounded import Grounded
-from spinformer.models.grounding import FOLDER, GameHead
+from spinformer.models.grounding import GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.ground import Grounding, ground
+
+MADE = "made.json"  # beside a head: how it was made
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ def frozen(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
     head, seconds = _ground(trial, options, folder)
     found = together(trial, Grounded(trial.model, head), options.seed)
     return {"grounding": asdict(options), "seconds": seconds, **found}
+
+
+def ess(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
+    """Ground by `options` and look at the Ising model alone."""
+    grounded = Grounded(trial.model, _ground(trial, options, folder)[0])
+    panel = Panel(trial.classifier(grounded), trial.test, grounded, trial.max_length)
+    return {"diagnostics": panels.diagnostics(panel)}
 
 
 def everything(trial: Trial, options: Grounding, folder: Path, *, additive: bool = True) -> dict[str, Any]:
@@ -108,9 +118,16 @@ def _additive(trial: Trial, classifier: MaskedClassifier, options: Grounding, fo
 
 
 def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[GameHead, float | None]:
-    """A head and the seconds it took; one that lies in the folder is not trained again."""
-    if (folder / FOLDER / "game.json").is_file():
+    """A head and the seconds it took; one that lies in the folder, and was made alike, is not trained again."""
+    options = replace(options, max_length=trial.max_length)
+    made = {"options": json.loads(json.dumps(asdict(options))), "texts": trial.train.fingerprint()}
+    record = folder / MADE
+    if record.is_file():
+        if json.loads(record.read_text()) != made:
+            raise ValueError(f"{folder} holds a head that was made with other options or texts; name another --runs")
         return GameHead.load(folder, trial.model).to(next(trial.model.parameters()).device), None
     started = time.perf_counter()
-    options = replace(options, max_length=trial.max_length)
-    return ground(trial.model, trial.tokenizer, trial.train, folder, options), time.perf_counter() - started
+    head = ground(trial.model, trial.tokenizer, trial.train, folder, options)
+    seconds = time.perf_counter() - started
+    record.write_text(json.dumps(made) + "\n")
+    return head, seconds

@@ -62,7 +62,7 @@ PILOTS: Mapping[str, Mapping[str, Any]] = {
     "dropout": {},
     "without": {"dropout": 0.0, "encoder_dropout": 0.0},
 }
-PILOT_STEPS = 1000
+PILOT_STEPS = 2000
 
 
 def stage(name: str, seeds: int = SEEDS, teacher: str = "") -> tuple[Sequence[Job], Sequence[str]]:

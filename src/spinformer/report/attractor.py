@@ -1,6 +1,5 @@
 """Tables of the attractor network's document, each a function of one result's record."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,7 +112,7 @@ def _number(value: Any) -> str:
         return " / ".join(map(_number, value))
     if isinstance(value, int):
         return str(value)
-    return "overflow" if math.isnan(value) else f"{value:.3g}"
+    return "overflow" if value is None else f"{value:.3g}"
 
 
 def _lowest(runs: Sequence[dict[str, Any]]) -> str:

@@ -107,7 +107,8 @@ def learn(
     optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
     batches = list(_batches(torch.tensor(texts.lengths), options))
     scheduler = schedule(optimizer, "cosine", len(batches), warmup=options.warmup)
-    done = _restore(kept, options, head, optimizer, scheduler) if resume and kept is not None else 0
+    described = {"options": asdict(options), "model": head.config.model, "texts": texts.fingerprint()}
+    done = _restore(kept, described, head, optimizer, scheduler) if resume and kept is not None else 0
     head.train()
     loader = DataLoader(
         _Split(classifier.tokenizer, texts, batches[done:], options.max_length),
@@ -134,7 +135,7 @@ def learn(
         optimizer.step()
         scheduler.step()
         if kept is not None and (step + 1) % options.save_steps == 0:
-            _save(kept, options, head, optimizer, scheduler, step + 1)
+            _save(kept, described, head, optimizer, scheduler, step + 1)
     head.eval()
 
 
@@ -208,12 +209,11 @@ def _batches(lengths: Tensor, options: Grounding) -> Iterator[list[int]]:
         yield from (order[start : start + options.batch_size] for start in range(0, len(order), options.batch_size))
 
 
-def _save(output: Path, options: Grounding, head: GameHead, optimizer: Any, scheduler: Any, step: int) -> None:
+def _save(output: Path, described: dict[str, Any], head: GameHead, optimizer: Any, scheduler: Any, step: int) -> None:
     folder = output / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     state = {
-        "options": asdict(options),
-        "model": head.config.model,
+        **described,
         "head": head.state_dict(),
         "optimizer": optimizer.state_dict(),
         "scheduler": scheduler.state_dict(),
@@ -223,14 +223,15 @@ def _save(output: Path, options: Grounding, head: GameHead, optimizer: Any, sche
     (folder / "state.partial").replace(folder / STATE)
 
 
-def _restore(output: Path, options: Grounding, head: GameHead, optimizer: Any, scheduler: Any) -> int:
+def _restore(output: Path, described: dict[str, Any], head: GameHead, optimizer: Any, scheduler: Any) -> int:
     """Steps done, 0 where there is no checkpoint."""
     path = output / FOLDER / STATE
     if not path.is_file():
         return 0
     state = torch.load(path, weights_only=True, map_location=next(head.parameters()).device)
-    if state["options"] != asdict(options) or state["model"] != head.config.model:
-        raise ValueError(f"{path} is a checkpoint of another grounding (other options or another model)")
+    other = [name for name, value in described.items() if state[name] != value]
+    if other:
+        raise ValueError(f"{path} is a checkpoint of another grounding; these differ: {', '.join(other)}")
     head.load_state_dict(state["head"])
     optimizer.load_state_dict(state["optimizer"])
     scheduler.load_state_dict(state["scheduler"])

@@ -4,11 +4,9 @@ Every random choice is drawn from (seed, epoch) or (seed, step), so a run that w
 path as one that was not.
 """
 
-import hashlib
 import json
 import math
 import time
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +69,7 @@ def fit(
         "learning_rate": learning_rate,
         "seed": seed,
         "texts": len(texts),
-        "digest": _digest(texts),
+        "digest": texts.fingerprint(),
     }
     run = _Run(explainer, settings, texts)
     described = json.dumps({"options": explainer.options(), **settings})
@@ -197,12 +195,3 @@ class _Run:
         self.done, self.losses, self.span = saved["done"], saved["losses"], saved["span"]
         self.network.load_state_dict(saved["network"])
         self.optimizer.load_state_dict(saved["optimizer"])
-
-
-def _digest(texts: Texts) -> str:
-    """sha256 of the texts in their order."""
-    content = hashlib.sha256()
-    for text in chain(texts.first, texts.second or ()):
-        content.update(text.encode())
-        content.update(b"\0")
-    return content.hexdigest()
