@@ -10,7 +10,7 @@ from spinformer.games import exact_values
 from spinformer.models import NeuroGameForSequenceClassification
 from spinformer.models.grounding import GroundedGames
 from spinformer.training.classifier import train
-from spinformer.training.ground import draw_coalitions
+from spinformer.training.ground import Grounding, draw_coalitions, ground
 from spinformer.training.recipe import Recipe
 from spinformer.training.together import together
 from tests.tiny import save_rows
@@ -219,3 +219,14 @@ def test_settling_changes_the_game_alone_and_betters_it(encoder, tmp_path):
             settle: (Grounded(one).games(words).game()(drawn) - real).square().mean() for settle, one in models.items()
         }
     assert off[8] < 0.8 * off[0]
+
+
+def test_a_game_learnt_afterwards_comes_before_its_own(batch, tmp_path):
+    model, texts = batch[0].eval(), load_texts(str(save_rows(tmp_path / "more.jsonl", 8)))
+    assert Grounded.load(tmp_path, model).head is model.game
+    assert Grounded.find(model, tmp_path).head is model.game
+    small = Grounding(batch_size=4, subsets=1, **SIZES)
+    made = ground(model, tiny_tokenizer(), texts, tmp_path, small)
+    for found in (Grounded.load(tmp_path, model), Grounded.find(model, tmp_path)):
+        assert found.head is not model.game
+        assert all(torch.equal(a, b) for a, b in zip(found.head.parameters(), made.parameters(), strict=True))

@@ -5,7 +5,8 @@ Stages:
   frozen    the head on a frozen classifier, several seeds, beside the methods that are cheap; results/NAME.json
   methods   the head of one seed beside every other method; results/NAME.json
   together  classifiers trained with objective `grounded`, beside the methods that are cheap; results/NAME.json
-  ess       of heads as of `frozen`, the effective sample size under Gibbs weights and the convergence of the mean field
+  ess       of games as of `frozen` or `together`, the effective sample size under Gibbs weights and the convergence of
+            the mean field
 A head that lies in RUNS is not trained again. Each stage can be run for any classifier: a second task is another MODEL
 and other files.
 """

@@ -61,8 +61,9 @@ def frozen(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
 
 
 def ess(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
-    """Ground by `options` and look at the Ising model alone."""
-    grounded = Grounded(trial.model, _ground(trial, options, folder)[0])
+    """Look at the Ising model alone, of the game that the classifier was trained with, or grounded by `options`."""
+    own = isinstance(getattr(trial.model, "game", None), GameHead)
+    grounded = Grounded(trial.model, None if own else _ground(trial, options, folder)[0])
     panel = Panel(trial.classifier(grounded), trial.test, grounded, trial.max_length)
     return {"diagnostics": panels.diagnostics(panel)}
 

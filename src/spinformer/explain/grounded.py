@@ -14,7 +14,7 @@ from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, Survey, Weighting, estimate_values, survey
 from spinformer.ising import DenseCouplings
-from spinformer.models.grounding import FOLDER, GameHead, GroundedGames
+from spinformer.models.grounding import CONFIG, FOLDER, GameHead, GroundedGames
 from spinformer.models.masked import MaskedClassifier, Masking, check_classes
 from spinformer.precision import full_precision, safe_divide
 
@@ -64,24 +64,23 @@ class Grounded:
 
     @classmethod
     def load(cls, folder: Path, model: Any, samples: int = 32) -> "Grounded":
-        """With the game that the model was trained with, or else with the head that lies in `folder`."""
-        if isinstance(getattr(model, "game", None), GameHead):
+        """With the head that lies in `folder`, or else with the game that the model was trained with."""
+        if isinstance(getattr(model, "game", None), GameHead) and not (folder / FOLDER / CONFIG).is_file():
             return cls(model, None, samples)
         head = GameHead.load(folder, model).to(next(model.parameters()).device)
         return cls(model, head, samples)
 
     @classmethod
     def find(cls, model: Any, folder: Path | None = None) -> "Grounded | None":
-        """The game of a model: its own, or the head in `folder`, its own where not given; None where there is none.
+        """The game of a model: the head in `folder`, its own where not given, or else the one that the model was
+        trained with; None where there is none.
 
         A head that was found is kept for the next time, as long as the model and its file live.
         """
-        if isinstance(getattr(model, "game", None), GameHead):
-            return cls(model)
         place = folder or Path(str(getattr(model, "name_or_path", "") or ""))
-        file = place / FOLDER / "game.json"
+        file = place / FOLDER / CONFIG
         if not file.is_file():
-            return None
+            return cls(model) if isinstance(getattr(model, "game", None), GameHead) else None
         key = (str(file), file.stat().st_mtime_ns, next(model.parameters()).device)
         kept = _FOUND.get(model)
         if kept is None or kept[0] != key:

@@ -20,7 +20,7 @@ from spinformer.models.hidden import evaluating, hidden_states
 from spinformer.models.masked import Masking
 from spinformer.precision import full_precision
 
-FOLDER = "game"
+FOLDER, CONFIG = "game", "game.json"
 # Log-weights of words are held within this, so that no word drowns another beyond what float32 resolves.
 RANGE = 8.0
 # Weight of the empty coalition, beside which every word counts.
@@ -155,16 +155,16 @@ class GameHead(nn.Module):
         save_file(
             {name: value.cpu().contiguous() for name, value in self.state_dict().items()}, place / "game.safetensors"
         )
-        (place / "game.json").write_text(json.dumps(asdict(self.config), indent=1) + "\n")
+        (place / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path, model: nn.Module) -> "GameHead":
         """From `folder`/game; it must have been made for this model."""
         place = folder / FOLDER
-        if not (place / "game.json").is_file():
+        if not (place / CONFIG).is_file():
             raise FileNotFoundError(f"{folder} has no game head; `spinformer ground {folder} TEXTS` makes one")
         try:
-            config = GroundingConfig(**json.loads((place / "game.json").read_text()))
+            config = GroundingConfig(**json.loads((place / CONFIG).read_text()))
             weights = load_file(place / "game.safetensors")
         except (json.JSONDecodeError, TypeError, SafetensorError, OSError) as error:
             raise ValueError(f"{place}: the game head is damaged ({error})") from error

@@ -78,16 +78,18 @@ def fit(record: Record) -> str:
                 _over([found["pearson"]["pooled"] for found in pairs]),
             ]
         )
-    lines += [
-        ["mean field converged", _over(_diagnosed(runs, "converged"), ".4f")],
-        ["under Gibbs weights, effective sample size, part of K, mean", _over(_diagnosed(runs, "ess_mean"))],
-        ["the same, least of all texts", _over(_diagnosed(runs, "ess_least"))],
-    ]
+    lines.append(["mean field converged", _over([run["diagnostics"]["converged"] for run in runs], ".4f")])
     return markdown(["", "value"], lines)
 
 
-def _diagnosed(runs: Sequence[Record], name: str) -> list[Any]:
-    return [run["diagnostics"][name] for run in runs]
+def ess(record: Record) -> str:
+    """Of each game: effective sample size under Gibbs weights as a part of K, and convergence of the mean field."""
+    lines = []
+    for run in record["outcome"]["runs"]:
+        found = run["diagnostics"]
+        cells = [f"{found['ess_mean']:.3f}", f"{found['ess_least']:.3f}", f"{found['converged']:.2%}"]
+        lines.append([run["seed"], f"{found['ess_texts']:,}", *cells])
+    return markdown(["seed", "texts", "mean", "least of all texts", "mean field converged"], lines)
 
 
 def _over(found: Sequence[Any], spec: str = ".3f") -> str:

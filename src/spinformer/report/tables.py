@@ -147,6 +147,8 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "grounding-forms": ("grounding-forms", grounding.forms),
     "grounding-frozen": ("grounding-frozen", grounding.methods),
     "grounding-frozen-fit": ("grounding-frozen", grounding.fit),
+    "grounding-ess": ("grounding-ess", grounding.ess),
+    "grounding-ess-together": ("grounding-ess-together", grounding.ess),
     "grounding-methods": ("grounding-methods", grounding.methods),
     "grounding-highlights": ("grounding-methods", grounding.highlights),
     "grounding-together": ("grounding-together", grounding.methods),
