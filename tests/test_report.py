@@ -95,7 +95,7 @@ def test_runs_are_gathered(tmp_path):
     results.write("other", {"runs": []}, command="spinformer", config={}, data={"f": "1"}, directory=tmp_path)
     done = subprocess.run([*tool, "x", tmp_path / "old.json", tmp_path / "other.json"], capture_output=True, text=True)
     assert done.returncode
-    assert "not trained on the same files: old, other" in done.stderr
+    assert "not trained on the same files: old.json, other.json" in done.stderr
 
 
 def test_missing_extra_is_named():

@@ -21,7 +21,7 @@ def gather(records: list[dict[str, Any]]) -> dict[str, Any]:
     kept = list(runs.values())
     sources: list[dict[str, Any]] = []
     for record in records:  # a gathered one brings its own
-        own = {name: record[name] for name in ("command", "commit", "written", "hardware")}
+        own = {name: record[name] for name in ("command", "config", "commit", "written", "hardware")}
         sources += record["outcome"].get("sources", [own])
     return {"runs": kept, "means": means(kept), "sources": sources}
 
@@ -34,9 +34,8 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "results")
     args = parser.parse_args()
     records = [json.loads(path.read_text()) for path in args.files]
-    digests = {record["name"]: record["data"] for record in records}
-    if any(digest != records[0]["data"] for digest in digests.values()):
-        raise SystemExit(f"these were not trained on the same files: {', '.join(digests)}")
+    if any(record["data"] != records[0]["data"] for record in records):
+        raise SystemExit(f"these were not trained on the same files: {', '.join(path.name for path in args.files)}")
     path = results.write(
         args.name,
         gather(records),

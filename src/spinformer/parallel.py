@@ -13,11 +13,11 @@ _work: Callable[[Any], Any]  # of a process of the pool
 
 
 def spread(function: Callable[[Part], Result], parts: Sequence[Part], *, processes: int) -> Iterator[Result]:
-    """map(function, parts), in order, by so many forked processes; here where 1 is enough or nothing can fork.
+    """map(function, parts), in order, by so many forked processes; here where 1 is enough or this one may not fork.
 
     The function is not pickled and may be a closure; parts and results are. It must not touch a GPU.
     """
-    processes = min(processes, len(parts))
+    processes = 1 if multiprocessing.current_process().daemon else min(processes, len(parts))
     if processes < 2 or "fork" not in multiprocessing.get_all_start_methods():
         yield from map(function, parts)
         return

@@ -141,4 +141,7 @@ def test_a_head_made_otherwise_is_not_taken(corpora, tmp_path, capsys):
     command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path), "--batch-size"]
     assert main([*command, "8"]) == 0
     assert main([*command, "16"]) == 2
-    assert "a head that was made with other options or texts" in capsys.readouterr().err
+    assert "holds what was made with other options or texts" in capsys.readouterr().err
+    (tmp_path / "runs" / "model-0" / "made.json").unlink()
+    assert main([*command, "8"]) == 2  # nobody knows how it was made
+    assert "holds what was made with other options or texts" in capsys.readouterr().err

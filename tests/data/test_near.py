@@ -28,9 +28,11 @@ def test_nearest_words_by_hand():
     assert nearest_words(["a", "b"], vectors[:2], 2) == {}
 
 
-def test_second_texts_of_other_pairs():
+def test_second_texts_of_other_pairs(monkeypatch):
     first, second = ["p", "q", "p"], ["p1", "q1", "p2"]
     vectors = {"first": turned(0.0, 1.0), "second": turned(0.1, 0.9, 0.3)}
     assert nearest_seconds(first, second, vectors, 1) == {"p": ("q1",), "q": ("p2",)}
     assert nearest_seconds(first, second, vectors, 2) == {}  # too few to leave each its own out
+    monkeypatch.setattr("spinformer.data.near.MOST_OWN", 1)
+    assert nearest_seconds(first, second, vectors, 1) == {"q": ("p2",)}  # the two nearest to p are its own
     assert nearest_seconds(["p", "p"], ["a", "a"], {"first": turned(0.0), "second": turned(0.0)}, 1) == {}

@@ -150,7 +150,8 @@ def test_the_objective_by_hand(batch):
     mask, players = inputs["attention_mask"], model.players(inputs["input_ids"], inputs["attention_mask"])
     seed = int(torch.randint(2**31, ()))
     coalition = draw_coalitions(players, 1, "sizes", seed=seed).squeeze(1)
-    part = torch.randperm(8)[:6]
+    order = torch.randperm(8)
+    part, again = order[:6], order[6:]
     full = model(**inputs, output_game=True)
     parts = model(**{**inputs, "attention_mask": mask * (coalition | ~players)}).logits[part]
     game = GroundedGames(
@@ -160,9 +161,41 @@ def test_the_objective_by_hand(batch):
     wanted = torch.nn.functional.kl_div(told, parts.detach().softmax(-1), reduction="none").sum(-1)
     torch.testing.assert_close(apart, wanted, rtol=1e-4, atol=1e-6)
     cross = torch.nn.functional.cross_entropy
-    total = cross(full.logits, targets) + 0.3 * cross(parts, targets[part]) + 0.4 * wanted.mean()
+    second = cross(torch.cat([parts, full.logits[again]]), targets[torch.cat([part, again])])
+    total = cross(full.logits, targets) + 0.3 * second + 0.4 * wanted.mean()
     torch.testing.assert_close(loss, total, rtol=1e-5, atol=1e-6)  # two passes without dropout never disagree
     assert len(outputs.logits) == 16
+
+
+def test_two_passes_under_dropout_must_agree(batch):
+    model, inputs, targets = batch
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.3
+    with torch.no_grad():
+        model.classifier[-1].weight.mul_(30)  # answers far enough apart to tell
+    losses = {}
+    for consistency in (1e-12, 0.7):
+        torch.manual_seed(5)
+        recipe = objective(whole=0.25, consistency=consistency, label_smoothing=0.2)
+        losses[consistency], outputs, apart = together(model, recipe, inputs, targets)
+    torch.manual_seed(5)
+    torch.randint(2**31, ())
+    again = torch.randperm(8)[6:]
+    p, q = (found.log_softmax(-1) for found in (outputs.logits[again], outputs.logits[14:]))
+    wanted = ((p.exp() - q.exp()) * (p - q)).sum(-1).mean() / 2
+    assert wanted > 1e-4
+    torch.testing.assert_close(losses[0.7] - losses[1e-12], 0.7 * wanted, rtol=1e-3, atol=1e-6)
+    cross = torch.nn.functional.cross_entropy
+    second = cross(outputs.logits[8:], targets[torch.cat([torch.tensor(part_of(5)), again])])
+    first = cross(outputs.logits[:8], targets, label_smoothing=0.2)
+    torch.testing.assert_close(losses[1e-12], first + 0.5 * second + apart.mean(), rtol=1e-4, atol=1e-5)
+
+
+def part_of(seed):
+    torch.manual_seed(seed)
+    torch.randint(2**31, ())
+    return torch.randperm(8)[:6].tolist()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -251,6 +252,21 @@ def test_a_finished_run_resumes_to_itself(learnt):
     assert again["resumed"]
     assert losses(again) == losses(record)
     assert all(torch.equal(value, before[name]) for name, value in weights(folder).items())
+
+
+def test_so_many_updates_and_no_more(learnt, tmp_path):
+    """15 updates, in the midst of the second epoch; resumed after the last of them, or after the tenth."""
+    options = {**learnt[1]["recipe"], "steps": 15, "save_steps": 5, "log_steps": 5}
+    record = train(Recipe.of(options), tmp_path / "run", quiet=True)
+    steps = [entry["step"] for entry in record["history"] if "loss" in entry]
+    assert steps == [5, 10, 15]
+    before = weights(tmp_path / "run")
+    for left in (15, 10):
+        if left == 10:
+            shutil.rmtree(tmp_path / "run" / "checkpoint-15")
+        again = train(Recipe.of(options), tmp_path / "run", resume=True, quiet=True)
+        assert losses(again) == losses(record)
+        assert all(torch.equal(value, before[name]) for name, value in weights(tmp_path / "run").items())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from torch.nn import functional
 from spinformer import checks
 
 BLOCK = 1024  # rows whose neighbours are found at once
+MOST_OWN = 64  # second texts of one first text that are looked past; one that has more may get fewer partners
 
 
 def nearest(queries: Tensor, keys: Tensor, count: int) -> Tensor:
@@ -45,11 +46,12 @@ def nearest_seconds(
     own: dict[str, set[str]] = {}
     for one, other in zip(first, second, strict=True):
         own.setdefault(one, set()).add(other)
-    spare = max(map(len, own.values()), default=0)  # its own may be the nearest of all
+    spare = min(MOST_OWN, max(map(len, own.values()), default=0))  # its own may be the nearest of all
     if len(theirs) < count + spare:
         return {}
     found = nearest(vectors["first"], vectors["second"], count + spare).tolist()
-    return {
+    near = {
         text: tuple(theirs[place] for place in row if theirs[place] not in own[text])[:count]
         for text, row in zip(ours, found, strict=True)
     }
+    return {text: others for text, others in near.items() if others}

@@ -54,9 +54,10 @@ class Texts:
 
     def fingerprint(self) -> str:
         """sha256 of the texts in their order; labels do not matter."""
-        content = hashlib.sha256()
+        content = hashlib.sha256(b"pairs" if self.paired else b"texts")
         for text in chain(self.first, self.second or ()):
-            content.update(text.encode() + b"\0")
+            raw = text.encode()
+            content.update(len(raw).to_bytes(8, "little") + raw)
         return content.hexdigest()
 
     def select(self, rows: Sequence[int]) -> "Texts":

@@ -19,11 +19,11 @@ from spinformer.experiments.forms import FORMS, START
 from spinformer.explain.attribution import AdditiveExplainer
 from spinformer.explain.attribution.additive import RECORD
 from spinformer.explain.grounded import Grounded
-from spinformer.models.grounding import GameHead
+from spinformer.models.grounding import CONFIG, FOLDER, GameHead, digest
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.ground import Grounding, ground
 
-MADE = "made.json"  # beside a head: how it was made
+MADE = "made.json"  # beside a head or an explainer: how it was made
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,7 @@ def measure(trial: Trial, grounded: Grounded, classifier: MaskedClassifier, othe
 def _additive(trial: Trial, classifier: MaskedClassifier, options: Grounding, folder: Path) -> AdditiveExplainer:
     """The explainer that lies in the folder, or else one trained with as many passes as the head."""
     place = folder / "additive"
+    _begin(trial, options, place, RECORD)
     if (place / RECORD).is_file():
         return AdditiveExplainer.load(place, classifier)
     explainer = AdditiveExplainer(classifier, seed=options.seed)
@@ -119,16 +120,29 @@ def _additive(trial: Trial, classifier: MaskedClassifier, options: Grounding, fo
 
 
 def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[GameHead, float | None]:
-    """A head and the seconds it took; one that lies in the folder, and was made alike, is not trained again."""
-    options = replace(options, max_length=trial.max_length)
-    made = {"options": json.loads(json.dumps(asdict(options))), "texts": trial.train.fingerprint()}
-    record = folder / MADE
-    if record.is_file():
-        if json.loads(record.read_text()) != made:
-            raise ValueError(f"{folder} holds a head that was made with other options or texts; name another --runs")
+    """A head and the seconds it took; one that lies in the folder is not trained again, one that was begun goes on."""
+    options, found = replace(options, max_length=trial.max_length), f"{FOLDER}/{CONFIG}"
+    _begin(trial, options, folder, found)
+    if (folder / found).is_file():
         return GameHead.load(folder, trial.model).to(next(trial.model.parameters()).device), None
     started = time.perf_counter()
-    head = ground(trial.model, trial.tokenizer, trial.train, folder, options)
-    seconds = time.perf_counter() - started
+    head = ground(trial.model, trial.tokenizer, trial.train, folder, options, resume=True)
+    return head, time.perf_counter() - started
+
+
+def _begin(trial: Trial, options: Grounding, folder: Path, result: str) -> None:
+    """Write down in the folder how its result is made; an error where the one that lies there was made otherwise."""
+    made = {
+        "options": json.loads(json.dumps(asdict(options))),
+        "texts": trial.train.fingerprint(),
+        "model": digest(trial.model),
+    }
+    record = folder / MADE
+    if record.is_file() or (folder / result).is_file():
+        if not record.is_file() or json.loads(record.read_text()) != made:
+            raise ValueError(
+                f"{folder} holds what was made with other options or texts, or of another model; name another --runs"
+            )
+        return
+    folder.mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps(made) + "\n")
-    return head, seconds

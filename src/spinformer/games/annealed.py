@@ -61,7 +61,7 @@ class Annealed(Proposal):
         self._last = question, chains
         return chains.inside
 
-    def own_contexts(self, delta: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
+    def own_contexts(self, delta: Tensor, log_weight: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
         """P(T) ~ exp(v(T) / temperature) over all players but i: resample and move (Gilks and Berzuini 2001)
 
         The K contexts C - i of a player are resampled within their groups where their weights, as given, have an
@@ -80,7 +80,8 @@ class Annealed(Proposal):
                 for sweep in range(1, MOVED + 1):
                     held.sweep(HEATED + SETTLED + sweep, 1.0, 1.0)
             without, within = self._around(players, held.inside)
-            weight = held.log_weight + (without - without.detach()) / self.temperature[:, None]
+            target = without / temperature[:, None]
+            weight = held.log_weight + target - target.detach()  # equal weights, whose gradient is the target's
             sets = (players.shape[1], budget)
             delta = delta.scatter(2, place, (within - without).unflatten(1, sets).mT)
             log_weight = log_weight.scatter(2, place, weight.unflatten(1, sets).mT)

@@ -154,7 +154,7 @@ class _Sample:
             delta, without = self.game.marginals(self.coalitions)
             log_weight = self._log_weight(delta, without, None)
             if log_weight is not None and self.weighting == "gibbs":
-                delta, log_weight = self.proposal.own_contexts(delta, log_weight)
+                delta, log_weight = self.proposal.own_contexts(delta, log_weight, self.temperature)
             results = self._average(delta, log_weight)
         else:
             singles = self.control.game.singles(self.coalitions)

@@ -54,8 +54,11 @@ class Proposal(ABC):
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """log P(C) itself: broadcastable to (B, K)."""
 
-    def own_contexts(self, delta: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Delta_i v(T) and log-weights under the Gibbs target, (B, K, n), of what was drawn last, or of better T."""
+    def own_contexts(self, delta: Tensor, log_weight: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+        """Delta_i v(T) and log-weights under the Gibbs target, (B, K, n), of what was drawn last, or of better T.
+
+        temperature: (B,), of the target, with its gradient.
+        """
         return delta, log_weight
 
 

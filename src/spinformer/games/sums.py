@@ -44,7 +44,7 @@ class SumGame(Game):
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f of the members' sum, by a matrix product for each block of coalitions."""
-        size = max(1, BLOCK[self.device.type == "cpu"] // (self.batch * self.features.shape[2]))
+        size = max(1, BLOCK[self.device.type == "cpu"] // max(1, self.batch * self.features.shape[2]))
         parts = [self.readout(some.to(self.dtype) @ self.features) for some in coalitions.split(size, 1)]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 

@@ -53,7 +53,10 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     if checkpoint is not None and trainer.average is not None:
         trainer.average.load(checkpoint)
     start = time.perf_counter()
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    if checkpoint is None or recipe.steps is None or int(checkpoint.name.rpartition("-")[2]) < recipe.steps:
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    else:  # no update is left; a Trainer that is resumed makes one nevertheless
+        trainer.finished(checkpoint)
     if trainer.average is not None:
         trainer.average.keep()
     if recipe.settle and trainer.is_world_process_zero():

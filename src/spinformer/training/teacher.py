@@ -149,9 +149,9 @@ def _weights(folder: Path) -> list[Path]:
 
 def _key(texts: Texts, model: Any, asked: tuple[Any, ...]) -> str:
     digest = hashlib.sha256(repr(asked).encode())
-    embeddings = getattr(model.get_input_embeddings(), "weight", None)
-    if embeddings is not None:
-        digest.update(embeddings.detach().cpu().float().numpy().tobytes())
+    inside = encoder(model)  # decides which words and texts are near
+    for name, value in sorted((model.get_input_embeddings() if inside is model else inside).named_parameters()):
+        digest.update(name.encode() + value.detach().cpu().float().numpy().tobytes())
     for column in (texts.first, texts.second or ()):
         for text in column:
             digest.update(text.encode() + b"\0")

@@ -15,12 +15,12 @@ from spinformer.training.recipe import Recipe
 def together(
     model: nn.Module, recipe: Recipe, inputs: dict[str, Tensor], targets: Tensor
 ) -> tuple[Tensor, Any, Tensor]:
-    """CE(p(N), y) + masked_weight CE(p(C), y) + consistency D(p(N), p'(N)) + ground_weight KL(p(C) || q(C))
+    """CE(p(N), y) + masked_weight CE(p'(C), y) + consistency D(p(N), p'(N)) + ground_weight KL(p(C) || q(C))
 
     p(C): what the model says when it sees the tokens C alone, from a second pass in the same batch; q(C): what its game
     predicts from the pass over the whole text. C is random for all rows but a part `whole` of them; where two passes p
-    and p' under different dropout must agree (D as in R-Drop), these are seen whole again. The model is taught the
-    label, and never to agree with its game.
+    and p' under different dropout must agree (D as in R-Drop), these are seen whole again, C = N, and count in the
+    second term too. The model is taught the label, and never to agree with its game.
 
     Returns the loss, the model's outputs (the first B rows are of the whole texts), and KL(p(C) || q(C)) of each row
     that was seen in part.
@@ -31,7 +31,7 @@ def together(
     players = network.players(inputs["input_ids"], mask)
     coalition = _coalition(network, inputs, players, gate=recipe.gate)
     order = torch.randperm(rows).to(mask.device)
-    count = max(1, rows - round(recipe.whole * rows))
+    count = max(1, rows - int(recipe.whole * rows + float(torch.rand(()))))  # in the mean, also of few rows
     part, again = order[:count], order[count:] if recipe.consistency else order[:0]
     coalition, players = coalition[part], players[part]
     second = torch.cat([part, again])
@@ -48,7 +48,7 @@ def together(
     predicted, real = games.log_probabilities(coalition[:, None]).squeeze(1), masked.detach().log_softmax(-1)
     apart = (real.exp() * (real - predicted)).sum(-1)
     loss = functional.cross_entropy(full, targets, label_smoothing=recipe.label_smoothing)
-    loss = loss + recipe.masked_weight * functional.cross_entropy(masked, targets[part])
+    loss = loss + recipe.masked_weight * functional.cross_entropy(torch.cat([masked, repeated]), targets[second])
     loss = loss + recipe.ground_weight * apart.mean()
     if len(again):
         loss = loss + recipe.consistency * disagreement(full[again], repeated).mean()

@@ -1,6 +1,7 @@
 """The Hugging Face Trainer with what our recipes add: averaging, mixup, consistency, diagnostics, safe checkpoints."""
 
 import inspect
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from torch.nn import functional
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset, Sampler
-from transformers import ProgressCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers import ProgressCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
 
 from spinformer.data.features import Collate, Features, LengthSampler
 from spinformer.training.average import Average
@@ -141,7 +143,7 @@ class ClassifierTrainer(Trainer):
                 warmup=recipe.warmup,
                 milestones=recipe.milestones,
                 factor=recipe.factor,
-                steps_per_epoch=num_training_steps / recipe.epochs,
+                steps_per_epoch=len(self.rows) // recipe.batch_size,
             )
         return self.lr_scheduler
 
@@ -149,11 +151,14 @@ class ClassifierTrainer(Trainer):
         self.sampler = LengthSampler(self.rows.lengths, self.recipe.batch_size, self.recipe.seed)
         return self.sampler
 
+    def finished(self, checkpoint: Path) -> None:
+        """Take weights and history of a checkpoint after the last update."""
+        self._load_from_checkpoint(str(checkpoint))
+        self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """With the averaged weights, where there are any."""
-        if self.average is None:
-            return super().evaluate(*args, **kwargs)
-        with self.average.applied():
+        """With the averaged weights, where there are any; it draws no random number that training would have drawn."""
+        with nullcontext() if self.average is None else self.average.applied(), torch.random.fork_rng(devices=[]):
             return super().evaluate(*args, **kwargs)
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
