@@ -1,11 +1,12 @@
 """How long and how much memory: repeated runs in one process, or one run in a process of its own."""
 
 import json
+import os
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,11 +27,15 @@ def seconds(function: Callable[[], object], repeats: int = 5, pick: Callable[[li
     return pick(times)
 
 
-def alone(call: str) -> dict[str, Any]:
-    """The result of `module:function(arguments)`, evaluated in a fresh process and passed back as JSON."""
+def alone(call: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The result of `module:function(arguments)`, evaluated in a fresh process and passed back as JSON.
+
+    environment: variables that it has besides those of this process.
+    """
     module, _, expression = call.partition(":")
     code = f"import json, {module} as m; print(json.dumps(m.{expression}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    given = os.environ | dict(environment or {})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=given)
     if done.returncode:
         raise RuntimeError(f"{call} failed:\n{done.stderr}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
