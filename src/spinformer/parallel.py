@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
+MANY = 100_000  # rows
+
 _work: Callable[[Any], Any]  # of a process of the pool
 
 
@@ -24,6 +26,11 @@ def spread(function: Callable[[Part], Result], parts: Sequence[Part], *, process
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(function,)) as pool:
         yield from pool.map(_do, parts)
+
+
+def workers(rows: int) -> int:
+    """Processes for so many rows: all cores, or 1 where that is not worth the forking."""
+    return cores() if rows >= MANY else 1
 
 
 def cores() -> int:

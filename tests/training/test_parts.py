@@ -156,8 +156,8 @@ def test_chunks_and_processes_do_not_matter(monkeypatch, many):
     data = texts()
     whole = Features(data, tokenizer(), 12)
     monkeypatch.setattr("spinformer.data.features.CHUNK", 7)
-    monkeypatch.setattr("spinformer.data.features.MANY", many)
-    monkeypatch.setattr("spinformer.data.features.cores", lambda: 3)
+    monkeypatch.setattr("spinformer.parallel.MANY", many)
+    monkeypatch.setattr("spinformer.parallel.cores", lambda: 3)
     parts = Features(data, tokenizer(), 12)
     assert torch.equal(whole.lengths, parts.lengths)
     assert whole.truncated == parts.truncated > 0
@@ -262,8 +262,8 @@ def test_second_texts_give_way_to_partners():
 def test_processes_do_not_matter_to_views(monkeypatch):
     data = texts(40)
     alone = views(data, 4, Changes(), 3)
-    monkeypatch.setattr("spinformer.data.views.MANY", 1)
-    monkeypatch.setattr("spinformer.data.views.cores", lambda: 3)
+    monkeypatch.setattr("spinformer.parallel.MANY", 1)
+    monkeypatch.setattr("spinformer.parallel.cores", lambda: 3)
     assert views(data, 4, Changes(), 3) == alone
 
 

@@ -14,12 +14,10 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from spinformer.data.texts import Texts
-from spinformer.parallel import cores, spread
+from spinformer.parallel import spread, workers
 from spinformer.progress import progress
 
 CHUNK = 4096
-# Rows from which on several processes tokenise.
-MANY = 200_000
 # Batches within whose rows lengths are sorted; larger saves padding, smaller is closer to a plain shuffle.
 GROUP = 32
 
@@ -68,7 +66,7 @@ class Features(Dataset[dict[str, Tensor]]):
             return columns, lengths, _cut(encoded, max_length)
 
         starts = range(0, len(texts), CHUNK)
-        found = spread(tokens, starts, processes=cores() if len(texts) >= MANY else 1)
+        found = spread(tokens, starts, processes=workers(len(texts)))
         parts = list(found if quiet else progress(found, "tokenising", len(starts), delay=1.0))
         self.truncated = sum(cut for _, _, cut in parts)
         self.lengths = torch.from_numpy(numpy.concatenate([lengths for _, lengths, _ in parts]))
@@ -157,6 +155,15 @@ class Collate:
             for name, column in rows.tokens.items()
         }
         return batch | {"attention_mask": mask.long()} | dict(rows.single)
+
+
+def by_length(
+    rows: Features, tokenizer: Any, size: int, device: torch.device
+) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
+    """All rows in batches of like length, with their places; the longest first, so that memory runs out at once."""
+    collate = Collate(tokenizer)
+    for places in rows.lengths.argsort(descending=True, stable=True).split(size):
+        yield places, {name: value.to(device) for name, value in collate(rows.__getitems__(places)).items()}
 
 
 class LengthSampler(Sampler[int]):

@@ -60,6 +60,11 @@ class Texts:
             content.update(len(raw).to_bytes(8, "little") + raw)
         return content.hexdigest()
 
+    def distinct(self) -> list[int]:
+        """Rows with every text, or pair, once."""
+        pairs = zip(self.first, self.second or self.first, strict=True)
+        return list({pair: row for row, pair in enumerate(pairs)}.values())
+
     def select(self, rows: Sequence[int]) -> "Texts":
         """These rows, in this order."""
         second = None if self.second is None else [self.second[row] for row in rows]

@@ -6,10 +6,7 @@ from dataclasses import dataclass, replace
 
 from spinformer import checks
 from spinformer.data.texts import Texts, join
-from spinformer.parallel import cores, spread
-
-# Rows from which on several processes work.
-MANY = 100_000
+from spinformer.parallel import spread, workers
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def views(
             second.append(other)
         return first, second
 
-    found = spread(copy, range(1, count), processes=cores() if len(texts) * count >= MANY else 1)
+    found = spread(copy, range(1, count), processes=workers(count * len(texts)))
     copies = [replace(texts, first=first, second=second, dropped=0, digests=()) for first, second in found]
     return replace(join([texts, *copies]), source=texts.source)
 

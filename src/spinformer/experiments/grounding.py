@@ -19,7 +19,7 @@ from spinformer.experiments.forms import FORMS, START
 from spinformer.explain.attribution import AdditiveExplainer
 from spinformer.explain.attribution.additive import RECORD
 from spinformer.explain.grounded import Grounded
-from spinformer.models.grounding import CONFIG, FOLDER, GameHead, digest
+from spinformer.models.grounding import CONFIG, FOLDER, GameHead, digest, own_game
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.ground import Grounding, ground
 
@@ -62,8 +62,7 @@ def frozen(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
 
 def ess(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
     """Look at the Ising model alone, of the game that the classifier was trained with, or grounded by `options`."""
-    own = isinstance(getattr(trial.model, "game", None), GameHead)
-    grounded = Grounded(trial.model, None if own else _ground(trial, options, folder)[0])
+    grounded = Grounded(trial.model, own_game(trial.model) or _ground(trial, options, folder)[0])
     panel = Panel(trial.classifier(grounded), trial.test, grounded, trial.max_length)
     return {"diagnostics": panels.diagnostics(panel)}
 

@@ -14,7 +14,7 @@ from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, Survey, Weighting, estimate_values, survey
 from spinformer.ising import DenseCouplings
-from spinformer.models.grounding import CONFIG, FOLDER, GameHead, GroundedGames
+from spinformer.models.grounding import CONFIG, FOLDER, GameHead, GroundedGames, own_game
 from spinformer.models.masked import MaskedClassifier, Masking, check_classes
 from spinformer.precision import full_precision, safe_divide
 
@@ -52,8 +52,8 @@ class Grounded:
     def __post_init__(self) -> None:
         check_classes(self.model)
         if self.head is None:
-            own = getattr(self.model, "game", None)
-            if not isinstance(own, GameHead):
+            own = own_game(self.model)
+            if own is None:
                 raise ValueError(f"a {type(self.model).__name__} without a game of its own needs a game head")
             object.__setattr__(self, "head", own)
 
@@ -65,7 +65,7 @@ class Grounded:
     @classmethod
     def load(cls, folder: Path, model: Any, samples: int = 32) -> "Grounded":
         """With the head that lies in `folder`, or else with the game that the model was trained with."""
-        if isinstance(getattr(model, "game", None), GameHead) and not (folder / FOLDER / CONFIG).is_file():
+        if own_game(model) is not None and not (folder / FOLDER / CONFIG).is_file():
             return cls(model, None, samples)
         head = GameHead.load(folder, model).to(next(model.parameters()).device)
         return cls(model, head, samples)
@@ -80,7 +80,7 @@ class Grounded:
         place = folder or Path(str(getattr(model, "name_or_path", "") or ""))
         file = place / FOLDER / CONFIG
         if not file.is_file():
-            return cls(model) if isinstance(getattr(model, "game", None), GameHead) else None
+            return None if own_game(model) is None else cls(model)
         key = (str(file), file.stat().st_mtime_ns, next(model.parameters()).device)
         kept = _FOUND.get(model)
         if kept is None or kept[0] != key:

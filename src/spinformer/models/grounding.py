@@ -178,6 +178,12 @@ class GameHead(nn.Module):
         return head.eval()
 
 
+def own_game(model: nn.Module) -> GameHead | None:
+    """The game that a model was trained with."""
+    found = getattr(model, "game", None)
+    return found if isinstance(found, GameHead) else None
+
+
 @dataclass(frozen=True)
 class GroundedGames:
     """The predicted games of B texts. read: g; features: a, (B, W, dim + H), summed over a word's tokens; full:

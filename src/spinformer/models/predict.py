@@ -1,6 +1,6 @@
 """Logits of a classifier for many texts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spinformer import checks
-from spinformer.data.features import Collate, Features
+from spinformer.data.features import Features, by_length
 from spinformer.data.texts import Texts
 from spinformer.models.hidden import evaluating
 from spinformer.progress import progress as bar
@@ -56,17 +56,18 @@ def predict(
     if bf16 and place.type != "cuda":
         raise ValueError(f"bf16 is for CUDA devices alone; the model is on {place}")
     rows = Features(replace(texts, labels=None), tokenizer, max_length, quiet=not progress)
-    order = rows.lengths.argsort(descending=True, stable=True)  # longest first: memory runs out at once
-    batches, collate = order.split(batch_size), Collate(tokenizer)
+    batches: Iterable[tuple[Tensor, dict[str, Tensor]]] = by_length(rows, tokenizer, batch_size, place)
+    if progress:
+        batches = bar(batches, texts.source, -(-len(rows) // batch_size))
     plays = bool(getattr(model, "plays", False))
+    order: list[Tensor] = []
     columns: list[list[Tensor]] = []
     with evaluating(model), torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
-        for batch in bar(batches, texts.source) if progress else batches:
-            inputs = {name: value.to(place) for name, value in collate(rows.__getitems__(batch)).items()}
+        for batch, inputs in batches:
+            order.append(batch)
             output = model(**inputs, output_game=True) if plays else model(**inputs)
             columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
-    back = torch.empty(len(order), dtype=torch.long)
-    back[order] = torch.arange(len(order))
+    back = torch.cat(order).argsort()
     logits, *game = [torch.cat(parts)[back] for parts in zip(*columns, strict=True)]
     checks.finite("logits", logits)
     ess, residual, converged = game if plays else (None, None, None)

@@ -65,7 +65,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     record = {
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "pairs": len(set(zip(train_texts.first, train_texts.second or train_texts.first, strict=True))),
+        "pairs": len(train_texts.distinct()),
         "rows": len(train_data),
         "dropped": train_texts.dropped,
         "truncated": train_data.truncated,
@@ -167,8 +167,7 @@ def _claim(recipe: Recipe, output: Path) -> None:
 def _settle(recipe: Recipe, model: PreTrainedModel, tokenizer: Any, texts: Texts) -> None:
     """The game learns on from the model as it now is: while both were learning it followed one that moved, and saw
     tokens taken away where words are asked about."""
-    pairs = zip(texts.first, texts.second or texts.first, strict=True)
-    rows = list({pair: row for row, pair in enumerate(pairs)}.values())  # each text once
+    rows = texts.distinct()
     options = Grounding(
         epochs=recipe.settle,
         batch_size=min(256, recipe.batch_size, len(rows)),

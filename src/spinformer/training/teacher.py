@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spinformer.data.features import Collate, Features
+from spinformer.data.features import Features, by_length
 from spinformer.data.near import nearest_seconds, nearest_words
 from spinformer.data.texts import Texts
 from spinformer.data.views import Changes, views
+from spinformer.models.grounding import digest
 from spinformer.models.hidden import encoder, evaluating
 from spinformer.models.load import load_classifier, load_config
 from spinformer.models.predict import predict
@@ -106,13 +107,11 @@ def partners_of(model: Any, tokenizer: Any, texts: Texts, max_length: int) -> Ma
 @torch.inference_mode()
 def _vectors(inside: Any, tokenizer: Any, texts: Sequence[str], max_length: int, batch_size: int = 512) -> Tensor:
     """(N, d): the mean over tokens of the last layer."""
-    rows, collate, device = Features(Texts(texts), tokenizer, max_length), Collate(tokenizer), _device()
-    order = rows.lengths.argsort(descending=True, stable=True)
+    rows, device = Features(Texts(texts), tokenizer, max_length), _device()
+    batches = by_length(rows, tokenizer, batch_size, device)
     found = torch.empty(len(rows), inside.config.hidden_size, device=device)
-    cuda = device.type == "cuda"
-    with evaluating(inside), torch.autocast(device.type, torch.bfloat16, enabled=cuda):
-        for batch in progress(order.split(batch_size), "texts that are near", delay=1.0):
-            inputs = {name: value.to(device) for name, value in collate(rows.__getitems__(batch)).items()}
+    with evaluating(inside), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        for batch, inputs in progress(batches, "texts that are near", -(-len(rows) // batch_size), delay=1.0):
             states, mask = inside(**inputs).last_hidden_state, inputs["attention_mask"][..., None]
             found[batch.to(device)] = ((states * mask).sum(1) / mask.sum(1)).float()
     return found
@@ -130,9 +129,10 @@ def _targets(texts: Texts, answers: Tensor, weight: float) -> Tensor:
 
 def _answers(texts: Texts, teacher: str, max_length: int, batch_size: int) -> Tensor:
     """p_teacher of every row, (N, classes)."""
-    cuda = torch.cuda.is_available()
-    model, tokenizer = load_classifier(teacher, device="cuda" if cuda else "cpu")
-    found = predict(model, tokenizer, texts, batch_size=batch_size, max_length=max_length, bf16=cuda)
+    device = _device()
+    model, tokenizer = load_classifier(teacher, device=device.type)
+    bf16 = device.type == "cuda"
+    found = predict(model, tokenizer, texts, batch_size=batch_size, max_length=max_length, bf16=bf16)
     return found.logits.softmax(-1)
 
 
@@ -148,12 +148,7 @@ def _weights(folder: Path) -> list[Path]:
 
 
 def _key(texts: Texts, model: Any, asked: tuple[Any, ...]) -> str:
-    digest = hashlib.sha256(repr(asked).encode())
     inside = encoder(model)  # decides which words and texts are near
-    for name, value in sorted((model.get_input_embeddings() if inside is model else inside).named_parameters()):
-        digest.update(name.encode() + value.detach().cpu().float().numpy().tobytes())
-    for column in (texts.first, texts.second or ()):
-        for text in column:
-            digest.update(text.encode() + b"\0")
-    digest.update(repr(list(texts.labels or ())).encode())
-    return digest.hexdigest()[:16]
+    near = digest(model.get_input_embeddings() if inside is model else inside)
+    parts = (repr(asked), near, texts.fingerprint(), repr(list(texts.labels or ())))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -39,12 +39,7 @@ def together(
     doubled["attention_mask"][rows : rows + count] *= coalition | ~players
     outputs = model(**doubled, output_game=True)
     full, masked, repeated = outputs.logits.float().split([rows, count, len(again)])
-    games = GroundedGames(
-        network.game.readout,
-        outputs.features[part] * players[..., None],
-        full[part].detach().log_softmax(-1),
-        players,
-    )
+    games = _games(network, outputs.features[part], full[part], players)
     predicted, real = games.log_probabilities(coalition[:, None]).squeeze(1), masked.detach().log_softmax(-1)
     apart = (real.exp() * (real - predicted)).sum(-1)
     loss = functional.cross_entropy(full, targets, label_smoothing=recipe.label_smoothing)
@@ -68,6 +63,10 @@ def _coalition(network: Any, inputs: dict[str, Tensor], players: Tensor, *, gate
         return draw_coalitions(players, 1, "sizes", seed=seed).squeeze(1)
     with torch.no_grad(), evaluating(network):
         seen = network(**inputs, output_game=True)
-    features = seen.features * players[..., None]
-    games = GroundedGames(network.game.readout, features, seen.logits.float().log_softmax(-1), players)
-    return own_coalitions(games, 1, seed=seed).squeeze(1)
+    return own_coalitions(_games(network, seen.features, seen.logits, players), 1, seed=seed).squeeze(1)
+
+
+def _games(network: Any, features: Tensor, logits: Tensor, players: Tensor) -> GroundedGames:
+    """The games of tokens, from features and logits of whole texts."""
+    full = logits.detach().float().log_softmax(-1)
+    return GroundedGames(network.game.readout, features * players[..., None], full, players)
