@@ -106,26 +106,61 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
 
 
 @pytest.mark.slow
-def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path):
+def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path, capsys):
+    from safetensors.torch import load_file
+
+    def weights(folder, prefix="model.encoder."):
+        found = load_file(folder / "model.safetensors")
+        return {name.removeprefix(prefix): value for name, value in found.items() if name.startswith(prefix)}
+
+    def apart(one, other):
+        return max(float((value - other[name]).abs().max()) for name, value in one.items())
+
+    runs = tmp_path / "runs"
     common = ["--data", str(corpora), "--encoder", f"minilm={encoder}", "--encoder", f"mpnet={encoder}"]
-    common += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    common += ["--runs", str(runs), "--results", str(tmp_path)]
     quick = {"epochs": 1, "steps": 4, "batch_size": 16, "ema": 0.9, "max_length": 32}
     assert main(["reproduce", "nli", "--stage", "teacher", *common, "--change", json.dumps(quick)]) == 0
     command = ["reproduce", "nli", *common, "--seeds", "2", "--change", json.dumps(quick), "--stage"]
-    assert main([*command, "pilot", "--only", "cls-dropout", "cls-without"]) == 0
+    assert main([*command, "pilot"]) == 0
     pilots = results.read("nli-pilot", tmp_path)["outcome"]["runs"]
-    assert [run["job"] for run in pilots] == ["cls-dropout", "cls-without"]
-    assert [run["recipe"]["encoder_dropout"] for run in pilots] == [None, 0.0]
+    assert [run["job"] for run in pilots] == ["dropout", "without"]
+    assert [(run["recipe"]["dropout"], run["recipe"]["encoder_dropout"]) for run in pilots] == [(0.1, 0.1), (0.0, 0.0)]
     assert all(set(run["scores"]) == {"snli_dev"} for run in pilots)  # nothing is chosen on a test set
-    assert main([*command, "taught", "--only", "mean", "grounded"]) == 0
-    assert len(list((tmp_path / "runs" / "teacher" / "teacher-0").glob("lesson-*"))) == 1  # one for all rows
-    found = results.read("nli-taught", tmp_path)["outcome"]
-    assert [(run["job"], run["seed"]) for run in found["runs"]] == [
-        ("mean", 0), ("mean", 1), ("grounded", 0), ("grounded", 1),
+
+    capsys.readouterr()
+    assert main([*command, "taught", "--only", "mean"]) == 2
+    assert str(runs / "distil" / "joint-0") in capsys.readouterr().err  # there is no encoder yet
+    assert main([*command, "distil"]) == 0
+    joint = results.read("nli-distil", tmp_path)["outcome"]["runs"]
+    assert [(run["job"], run["seed"], run["recipe"]["head"]) for run in joint] == [
+        ("joint", 0, "joint"), ("joint", 1, "joint"),
     ]  # fmt: skip
+    assert [run["recipe"]["encoder"] for run in (*pilots, *joint)] == [encoder.name] * 4
+    assert all(set(run["scores"]) == {"snli_dev", *TESTS} for run in joint)
+
+    still = json.dumps({**quick, "learning_rate": 1e-9})  # ends where it began
+    assert main([*command, "taught", "--only", "mean", "grounded", "--change", still]) == 0
+    record = results.read("nli-taught", tmp_path)
+    found = record["outcome"]
+    rows = [("mean", 0), ("mean", 1), ("grounded", 0), ("grounded", 1)]
+    assert [(run["job"], run["seed"]) for run in found["runs"]] == rows
     assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 7 * 200)] * 4
-    assert [run["recipe"]["settle"] for run in found["runs"]] == [0, 0, 1, 1]
+    recipes = [run["recipe"] for run in found["runs"]]
+    assert [recipe["settle"] for recipe in recipes] == [0, 0, 1, 1]
+    assert [recipe["encoder"] for recipe in recipes] == ["joint-0", "joint-1"] * 2
+    assert {(recipe["near"], recipe["teacher"], recipe["views"]) for recipe in recipes} == {
+        (encoder.name, "teacher-0", 7)
+    }
     assert set(found["means"]) == {"mean", "grounded"}
+    assert str(tmp_path) not in json.dumps(record)  # no folder of this machine
+    assert len(list((runs / "teacher" / "teacher-0").glob("lesson-*"))) == 1  # one for all rows of all stages
+
+    prepared = [weights(runs / "distil" / f"joint-{seed}") for seed in (0, 1)]
+    assert apart(*prepared) > 1e-4
+    assert apart(prepared[0], weights(encoder, "")) > 1e-4
+    for name, seed in rows:
+        assert apart(prepared[seed], weights(runs / "taught" / f"{name}-{seed}")) < 1e-6, (name, seed)
 
 
 def test_a_head_made_otherwise_is_not_taken(corpora, tmp_path, capsys):

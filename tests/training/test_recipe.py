@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("yaml")
 
 from spinformer.attention.settings import settings
+from spinformer.experiments.nli_stages import TAUGHT
 from spinformer.training.recipe import Recipe, configure
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "nli"
@@ -95,6 +96,7 @@ def test_a_base_that_is_its_own_base(tmp_path):
         ("weight_decay: nan\n", "weight_decay must not be negative; got nan"),
         ("teacher_weight: 2\n", r"teacher_weight must be in \[0, 1\]; got 2"),
         ("views: 2\n", "views are for a teacher to label, and there is none; got views 2"),
+        ("near: minilm\n", "near is for views of texts, and there are none; got near 'minilm' and views 1"),
         ("head: dam\n", "head 'dam' needs `vectors`"),
         ("max_length: 4\n", "max_length must be an integer of at least 8; got 4"),
         ("limit: 0\n", "limit must be an integer of at least 1; got 0"),
@@ -156,8 +158,8 @@ def test_wrong_flags(words):
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_file_reads(path):
     recipe = Recipe.read(path)
-    neurogame = ("default", "distil", "mpnet", "paper", "paper-layer")
-    assert recipe.head == ("neurogame" if path.stem in neurogame else path.stem)
+    neurogame = ("default", "mpnet", "paper", "paper-layer", "taught")
+    assert recipe.head == ("neurogame" if path.stem in neurogame else {"distil": "joint"}.get(path.stem, path.stem))
     options = {name: value for name, value in recipe.game.items() if name not in GAME}
     settings(options.pop("preset", "default"), options)  # no unknown option
 
@@ -178,3 +180,12 @@ def test_the_paper_recipe_has_the_papers_numbers():
     chosen = settings(game.pop("preset"), game)
     assert (chosen.damping, chosen.max_steps, chosen.tol) == (0.7, 25, 1e-4)
     assert (chosen.weighting, chosen.estimator, chosen.solver, chosen.units) == ("gibbs", "plain", "damped", "paper")
+
+
+def test_an_encoder_and_the_heads_on_it_have_one_lesson():
+    distil, taught = (Recipe.read(CONFIGS / f"{name}.yaml") for name in ("distil", "taught"))
+    for option in ("train", "teacher", "teacher_weight", "views", "max_length"):
+        assert getattr(distil, option) == getattr(taught, option), option
+    assert (taught.near, taught.encoder) == (distil.encoder, "runs/nli/distil/joint-0")
+    assert distil.near is None
+    assert distil.train == "+".join(name.replace("_", ":") for name in TAUGHT)

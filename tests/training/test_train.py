@@ -94,6 +94,7 @@ def test_a_run_leaves_a_model_that_others_can_load(learnt):
     assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
     assert "165 rows (`train.jsonl`; 0 without a gold label left out, 0 cut to 128 tokens)" in card
     assert f"{record['parameters']:,} parameters" in card
+    assert "\n8 epochs, " in card
     assert str(folder.parent) not in card
     assert (record["pairs"], record["dropped"], record["processes"], record["resumed"]) == (165, 0, 1, False)
     assert set(record["data"]) == {"train.jsonl", "dev.jsonl"}
@@ -153,6 +154,7 @@ def test_the_saved_weights_are_the_average(learnt):
     [
         {"head": "cls", "mixup": 0.2, "label_smoothing": 0.1, "accumulation": 2},
         {"head": "attention", "consistency": 1.0, "mixup": 0.2},
+        {"head": "joint", "consistency": 1.0, "mixup": 0.2, "accumulation": 2, "precision": "bfloat16"},
         {"head": "released", "schedule": "steps", "milestones": [1], "head_factor": 5.0},
         {"head": "mean", "limit": 40, "schedule": "cosine", "save_steps": 0},
         {"game": {"preset": "paper"}, "residual": False, "precision": "bfloat16", "epochs": 1},
@@ -260,6 +262,7 @@ def test_so_many_updates_and_no_more(learnt, tmp_path):
     record = train(Recipe.of(options), tmp_path / "run", quiet=True)
     steps = [entry["step"] for entry in record["history"] if "loss" in entry]
     assert steps == [5, 10, 15]
+    assert "\n15 updates, " in (tmp_path / "run" / "README.md").read_text()
     before = weights(tmp_path / "run")
     for left in (15, 10):
         if left == 10:

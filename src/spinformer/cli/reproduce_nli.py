@@ -1,8 +1,8 @@
-"""Train and score every classifier of docs/nli.md: the search for a recipe, the heads, the larger encoder.
+"""Train and score every classifier of docs/nli.md: the search for a recipe, the heads, the larger encoder, and what
+learns from it (in this order: teacher, pilot, distil, taught).
 
 Needs the corpora as files: snli_train, snli_dev, snli_test, mnli_train, mnli_dev_matched, breaking_nli, monli,
-hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label), and a GPU: a row is three
-trainings.
+hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label), and a GPU.
 Stopped, a stage goes on where it was when started again: runs that are on file in RUNS are not repeated.
 """
 
@@ -16,8 +16,8 @@ from spinformer import results
 from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
 from spinformer.experiments.nli_stages import SEEDS, stage, summary
 
-STAGES = ("tune", "base", "heads", "teacher", "pilot", "taught", "gate", "single")
-LEARNING = ("pilot", "taught")  # from the model of stage teacher
+STAGES = ("tune", "base", "heads", "teacher", "pilot", "distil", "taught", "gate", "single")
+LEARNING = ("pilot", "distil", "taught")  # from the model of stage teacher
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help="options that every run takes besides its recipe's",
     )
-    parser.add_argument("--teacher", type=Path, help="folder of stage teacher's model (default RUNS/teacher/teacher-0)")
     parser.add_argument("--name", help="of the result (default nli-STAGE)")
     parser.add_argument("--only", nargs="+", help="names of the rows to run (default all)")
     parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for the JSON (default results)")
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     missing = [name for name in (DEV, *TESTS, *TRAIN) if not (args.data / f"{name}.jsonl.gz").is_file()]
     if missing:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
-    planned, sets = stage(args.stage, args.seeds, str(args.teacher or args.runs / "teacher" / "teacher-0"))
+    planned, sets = stage(args.stage, args.seeds, args.runs)
     jobs = _chosen(planned, args)
     if args.stage in LEARNING:
         prepare(jobs[0], place)

@@ -130,8 +130,9 @@ def _recipe(job: Job, place: Place) -> Recipe:
         "save_steps": 0,
         **job.changes,
     }
-    encoder = changes.get("encoder", recipe.encoder)
-    changes["encoder"] = place.encoders.get(encoder, encoder)
+    for option in ("encoder", "near"):
+        name = changes.get(option, getattr(recipe, option))
+        changes[option] = place.encoders.get(name, name)
     if recipe.head in WORD_HEADS:
         changes["vectors"] = str(place.vectors)
     return recipe.change(**changes)
@@ -152,7 +153,7 @@ def _record(kept: Path, job: Job) -> Path:
 
 def _portable(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """The recipe with file names in place of paths."""
-    paths = ("encoder", "vectors", "teacher")
+    paths = ("encoder", "vectors", "teacher", "near")
     short = {name: Path(recipe[name]).name if recipe[name] else recipe[name] for name in paths}
     for name in ("train", "dev"):
         short[name] = "+".join(Path(part).name for part in recipe[name].split("+"))

@@ -1,6 +1,7 @@
 """The runs behind docs/nli.md: which recipes, which seeds, scored on which sets."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +27,7 @@ START: Mapping[str, Any] = {
     "consistency": 0.0,
     "residual": True,
 }
-# What the taught rows learn from, as configs/nli/distil.yaml has it.
+# What the rows that learn from a teacher see, as configs/nli/distil.yaml and taught.yaml have it.
 TAUGHT = ("snli_train", *("mnli_train",) * 4)
 LINEAR: Mapping[str, Any] = {"couplings": "linear", "draws": "shared"}
 
@@ -51,25 +52,25 @@ TUNE = (
 )
 
 
-# What the rows that learn from a teacher have besides configs/nli/distil.yaml. Four heads did better than one in an
-# earlier search with a teacher (results/nli-taught.json).
+# What rows that learn from a teacher have besides configs/nli/taught.yaml.
 OWN: Mapping[str, Mapping[str, Any]] = {
     "neurogame": {"game": {**LINEAR, "heads": 4, "head_dim": 96}},
     "grounded": {"settle": 1},
 }
-# What is tried before them, in short runs of two rows: whether dropout helps a student who sees no row twice.
+# What is tried of configs/nli/distil.yaml, in short runs: whether dropout helps where rows are hardly seen twice.
 PILOTS: Mapping[str, Mapping[str, Any]] = {
-    "dropout": {},
+    "dropout": {"dropout": 0.1, "encoder_dropout": 0.1},
     "without": {"dropout": 0.0, "encoder_dropout": 0.0},
 }
-PILOT_STEPS = 2000
+PILOT_STEPS = 1500
 
 
-def stage(name: str, seeds: int = SEEDS, teacher: str = "") -> tuple[Sequence[Job], Sequence[str]]:
+def stage(name: str, seeds: int = SEEDS, runs: Path = Path("runs/nli")) -> tuple[Sequence[Job], Sequence[str]]:
     """Jobs and sets of a stage: "tune" (the search, on the development set alone), "base" (the larger encoder, one
     seed, and the two models on word vectors), "teacher" (the larger encoder with the plainest head), "pilot" (short
-    runs with the teacher, on the development set alone), "taught" (every head with the teacher), "gate" (parts of texts
-    drawn by the game's own attention), "single" (a classifier of the hypothesis alone) or "heads" (every head)."""
+    runs of "distil", on the development set alone), "distil" (encoders that learn from the teacher under all heads at
+    once), "taught" (every head on these, with the teacher), "gate" (parts of texts drawn by the game's own attention),
+    "single" (a classifier of the hypothesis alone) or "heads" (every head). runs: the folder of earlier stages."""
     everything = (DEV, *TESTS)
     if name == "teacher":
         return [Job("teacher", "mpnet", {"head": "cls"})], everything
@@ -83,25 +84,22 @@ def stage(name: str, seeds: int = SEEDS, teacher: str = "") -> tuple[Sequence[Jo
     if name == "base":
         words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in range(seeds)]
         return [Job("mpnet", "mpnet"), *words], everything
+    teacher = {"teacher": str(runs / "teacher" / "teacher-0")}
     if name == "pilot":
-        short = {"steps": PILOT_STEPS}
-        rows = ("neurogame", "cls")
-        return [
-            taught(row, 0, teacher, {**short, **changed}, f"{row}-{pilot}")
-            for pilot, changed in PILOTS.items()
-            for row in rows
-        ], (DEV,)
+        short = {"steps": PILOT_STEPS, **teacher}
+        return [Job(pilot, "distil", {**short, **changed}, 0, TAUGHT) for pilot, changed in PILOTS.items()], (DEV,)
+    if name == "distil":
+        return [Job("joint", "distil", teacher, seed, TAUGHT) for seed in range(seeds)], everything
     if name == "taught":
-        return [taught(head, seed, teacher) for head in HEADS for seed in range(seeds)], everything
+        options = {**read_yaml(CONFIGS / "taught.yaml", bases=False), **teacher}
+        del options["train"]
+        encoders = [{"encoder": str(runs / "distil" / f"joint-{seed}")} for seed in range(seeds)]
+        return [
+            Job(head, file, {**options, **encoder, **OWN.get(head, {})}, seed, TAUGHT)
+            for head, file in HEADS.items()
+            for seed, encoder in enumerate(encoders)
+        ], everything
     return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in range(seeds)], everything
-
-
-def taught(row: str, seed: int, teacher: str, changes: Mapping[str, Any] | None = None, name: str | None = None) -> Job:
-    """A row of the table that learns from the teacher, a folder."""
-    options = read_yaml(CONFIGS / "distil.yaml", bases=False)
-    options.pop("train")
-    options |= {"teacher": teacher, **OWN.get(row, {}), **(changes or {})}
-    return Job(name or row, HEADS[row], options, seed, TAUGHT)
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ ENCODERS = {
 }
 
 
-def encoder_path(name: str) -> str:
-    """The hub id of a short name; a folder or a hub id as it is."""
+def encoder_path(name: str, option: str = "encoder") -> str:
+    """The hub id of a short name; a folder or a hub id as it is. option: what an error calls it."""
     if name in ENCODERS:
         return ENCODERS[name]
     if "/" not in name and not Path(name).is_dir():
-        raise ValueError(f"encoder must be a folder, a hub id or one of {', '.join(ENCODERS)}; got {name!r}")
+        raise ValueError(f"{option} must be a folder, a hub id or one of {', '.join(ENCODERS)}; got {name!r}")
     return name

@@ -1,7 +1,7 @@
 """Tables of docs/nli.md: classifiers trained here, the search for a recipe, and the paper's Table 5."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, stdev
 
 from spinformer.report.markdown import Record, markdown
@@ -22,6 +22,7 @@ NAMES = {
     "attention": "softmax attention pooling",
     "released": "the authors' released head",
     "grounded": "first token, with a game (`grounded`)",
+    "joint": "four heads at once (`joint`)",
     "mpnet": "NeuroGame, `default`, on all-mpnet-base-v2",
     "dam": "DAM, GloVe 100d",
     "esim": "ESIM, GloVe 100d",
@@ -76,15 +77,31 @@ def classifiers(record: Record) -> str:
 
 def difference(record: Record) -> str:
     """NeuroGame against each other head: difference of the means, with its 95% interval over seeds."""
+
+    def spread(a: Sequence[float], b: Sequence[float]) -> float:
+        return STUDENT[len(a) + len(b) - 2] * math.sqrt(stdev(a) ** 2 / len(a) + stdev(b) ** 2 / len(b))
+
+    return _against(record, spread)
+
+
+def paired(record: Record) -> str:
+    """The same where the runs of one seed share their encoder: the interval is of the differences seed by seed."""
+
+    def spread(a: Sequence[float], b: Sequence[float]) -> float:
+        apart = [x - y for x, y in zip(a, b, strict=True)]
+        return STUDENT[len(apart) - 1] * stdev(apart) / math.sqrt(len(apart))
+
+    return _against(record, spread)
+
+
+def _against(record: Record, spread: Callable[[Sequence[float], Sequence[float]], float]) -> str:
     found = rows(record)
-    ours = found["neurogame"]
     lines = []
     for name in ("cls", "mean", "attention"):
         cells = []
         for column in ("snli_dev", "snli_test", "mnli_dev_matched"):
-            a, b = accuracies(ours, column), accuracies(found[name], column)
-            spread = STUDENT[len(a) + len(b) - 2] * math.sqrt(stdev(a) ** 2 / len(a) + stdev(b) ** 2 / len(b))
-            cells.append(f"{fmean(a) - fmean(b):+.2f} ± {spread:.2f}")
+            a, b = accuracies(found["neurogame"], column), accuracies(found[name], column)
+            cells.append(f"{fmean(a) - fmean(b):+.2f} ± {spread(a, b):.2f}")
         lines.append([f"NeuroGame less {NAMES[name]}", *cells])
     return markdown(["", "SNLI dev", "SNLI test", "MNLI matched"], lines)
 
@@ -100,15 +117,6 @@ def search(record: Record) -> str:
         accuracy = f"{100 * run['scores']['snli_dev']['accuracy']:.2f}"
         lines.append([recipe["head"], *(recipe[name] for name in shown[1:]), options, accuracy])
     return markdown([*shown, "game", "SNLI dev"], lines)
-
-
-def tried(record: Record) -> str:
-    """What was tried of each row that learns from the teacher, with one seed, on SNLI dev."""
-    lines = []
-    for entry in record["outcome"]["tried"]:
-        changed = ", ".join(f"{key} {value}" for key, value in entry["changed"].items()) or "as it is"
-        lines.append([NAMES[entry["row"]], changed, f"{entry['dev']:.2f}", "chosen" if entry["chosen"] else ""])
-    return markdown(["row", "changed", "SNLI dev", ""], lines)
 
 
 def table_5(record: Record) -> str:

@@ -25,7 +25,7 @@ classify({{"text": "A man sleeps.", "text_pair": "Nobody is awake."}})
 ## Training
 
 {pairs:,} rows (`{train}`; {dropped:,} without a gold label left out, {truncated:,} cut to {max_length} tokens),
-{epochs} epochs, {minutes:.1f} minutes on {device}, {processes} process(es), seed {seed}.
+{length}, {minutes:.1f} minutes on {device}, {processes} process(es), seed {seed}.
 The recipe, the sha256 of the data and the whole history stand in `training.json`.
 
 ## Scores after each epoch, on `{dev}`
@@ -57,7 +57,7 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
             dropped=record["dropped"],
             truncated=record["truncated"],
             max_length=recipe["max_length"],
-            epochs=recipe["epochs"],
+            length=f"{recipe['epochs']} epochs" if recipe["steps"] is None else f"{recipe['steps']:,} updates",
             minutes=record["seconds"] / 60,
             device=record["device"],
             processes=record["processes"],

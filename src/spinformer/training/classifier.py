@@ -24,7 +24,7 @@ from spinformer.models.words import corpus_words, from_vectors
 from spinformer.training.card import write_card
 from spinformer.training.ground import Grounding, learn
 from spinformer.training.recipe import WORD_HEADS, Recipe
-from spinformer.training.teacher import teach
+from spinformer.training.teacher import load_reader, teach
 from spinformer.training.trainer import COMPLETE, ClassifierTrainer
 
 RECORD = "training.json"
@@ -117,7 +117,7 @@ def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
         encoder_dropout=recipe.encoder_dropout,
         special_ids=_added_ids(tokenizer),
         grounding=recipe.grounding,
-        **(recipe.game if recipe.head == "neurogame" else {}),
+        **(recipe.game if recipe.head in ("neurogame", "joint") else {}),
     )
     return model, tokenizer
 
@@ -190,6 +190,7 @@ def _features(recipe: Recipe, texts: Texts, model: PreTrainedModel, tokenizer: A
         weight=recipe.teacher_weight,
         copies=recipe.views,
         max_length=recipe.max_length,
+        reader=None if recipe.near is None else load_reader(encoder_path(recipe.near, "near"), recipe.max_length),
     )
 
 

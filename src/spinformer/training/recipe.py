@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from spinformer import checks
 from spinformer.extras import require
 
-Head = Literal["neurogame", "grounded", "cls", "mean", "attention", "released", "dam", "esim"]
+Head = Literal["neurogame", "grounded", "cls", "mean", "attention", "released", "joint", "dam", "esim"]
 Objective = Literal["plain", "grounded"]
 Schedule = Literal["linear", "cosine", "steps", "constant"]
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -73,6 +73,9 @@ class Recipe:
     teacher: str | None = _option(None, "folder or hub id of a larger classifier to learn from as well")
     teacher_weight: float = _option(0.7, "part of a pair's target that is the teacher's answer, the rest its label")
     views: int = _option(1, "copies of the data for the teacher to label, all but the first with words changed")
+    near: str | None = _option(
+        None, "encoder by whose reading views take near words and texts, where not the one that is trained"
+    )
     objective: Objective = _option("plain", "grounded: the head's game learns what the model says of parts of texts")
     ground_weight: float = _option(1.0, "of the game's error in objective grounded")
     ground_factor: float = _option(3.0, "the game's learning rate over the encoder's in objective grounded")
@@ -124,6 +127,8 @@ class Recipe:
             raise ValueError("objective 'grounded' takes texts apart, which mixup cannot mix: leave mixup at 0")
         if self.views > 1 and self.teacher is None:
             raise ValueError(f"views are for a teacher to label, and there is none; got views {self.views}")
+        if self.near is not None and self.views == 1:
+            raise ValueError(f"near is for views of texts, and there are none; got near {self.near!r} and views 1")
         if self.head in WORD_HEADS and self.vectors is None:
             raise ValueError(f"head {self.head!r} needs `vectors`, a GloVe file of word vectors")
         if (self.schedule == "steps") != bool(self.milestones):

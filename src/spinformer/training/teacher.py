@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from transformers import AutoTokenizer
 
 from spinformer.data.features import Features, by_length
 from spinformer.data.near import nearest_seconds, nearest_words
@@ -18,7 +19,8 @@ from spinformer.data.views import Changes, views
 from spinformer.models.grounding import digest
 from spinformer.models.hidden import encoder, evaluating
 from spinformer.models.load import load_classifier, load_config
-from spinformer.models.predict import predict
+from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.models.predict import fits, predict
 from spinformer.progress import progress
 from spinformer.results import sha256
 
@@ -35,17 +37,20 @@ def teach(
     weight: float,
     copies: int,
     max_length: int,
+    reader: tuple[Any, Any] | None = None,
     batch_size: int = 1024,
 ) -> Features:
     """targets = (1 - weight) one_hot(label) + weight p_teacher for a pair as it is; p_teacher for a changed view.
 
-    Tokens, for the student's `tokenizer`, of `copies` views of the texts (`spinformer.data.views`, with the nearest
-    words and texts by the student's own reading), and their targets. The teacher is a folder or hub id of a classifier
-    with the same class names; the lesson is kept in its folder, for all students who ask the same.
+    Tokens, for the student's `tokenizer`, of `copies` views of the texts (`spinformer.data.views`), and their targets.
+    The teacher is a folder or hub id of a classifier with the same class names; the lesson is kept in its folder, for
+    all students who ask the same. Which words and texts are near is as `reader`, a classifier and its tokenizer, reads
+    them; by default the student, `model`.
     """
     if texts.labels is None:
         raise ValueError(f"{texts.source}: a teacher adds to labels, and there are none")
     _same_classes(teacher, texts.names)
+    reader = reader or (model, tokenizer)
     folder = Path(teacher)
     kept = None
     if folder.is_dir():
@@ -54,15 +59,15 @@ def teach(
             copies,
             max_length,
             CHANGES,
-            sorted(tokenizer.get_vocab().items()),
+            *(sorted(one.get_vocab().items()) for one in (tokenizer, reader[1])),
             [sha256(f) for f in _weights(folder)],
         )
-        kept = folder / f"lesson-{_key(texts, model, asked)}.safetensors"
+        kept = folder / f"lesson-{_key(texts, reader[0], asked)}.safetensors"
         if kept.is_file():
             return Features.load(kept)
     seen = texts
     if copies > 1:
-        near = neighbours_of(model, tokenizer, texts), partners_of(model, tokenizer, texts, max_length)
+        near = neighbours_of(*reader, texts), partners_of(*reader, texts, max_length)
         seen = views(texts, copies, CHANGES, 0, *near)
     targets = _targets(texts, _answers(seen, teacher, max_length, batch_size), weight)
     lesson = Features(seen, tokenizer, max_length, targets)
@@ -71,6 +76,14 @@ def teach(
         lesson.save(partial)
         partial.replace(kept)
     return lesson
+
+
+def load_reader(path: str, max_length: int) -> tuple[Any, Any]:
+    """Who says which words and texts are near, where it is not the student: a pretrained encoder, folder or hub id."""
+    model = NeuroGameForSequenceClassification.from_encoder(path, head="cls")
+    tokenizer = AutoTokenizer.from_pretrained(path)
+    fits(model, tokenizer, max_length)
+    return model, tokenizer
 
 
 def neighbours_of(model: Any, tokenizer: Any, texts: Texts) -> Mapping[str, Sequence[str]]:

@@ -27,7 +27,8 @@ COMPLETE = "complete"
 
 class ClassifierTrainer(Trainer):
     """loss = (1 - e) CE(o, y) + e mean_c CE(o, c)  [label smoothing e], on mixed pairs where mixup is on,
-    + w (KL(p || q) + KL(q || p)) / 2  [consistency w, between two dropout passes of the same pair].
+    + w (KL(p || q) + KL(q || p)) / 2  [consistency w, between two dropout passes of the same pair]; where a model
+    has several heads, CE is the mean over them, and the passes agree in the model's answer.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class ClassifierTrainer(Trainer):
             extra["mix"] = (order, weight)
         outputs = model(**inputs, **extra)
         logits = outputs.logits.float()
-        loss = functional.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
+        loss = functional.cross_entropy(*_by_head(outputs, targets), label_smoothing=recipe.label_smoothing)
         if recipe.consistency:
             loss = loss + recipe.consistency * disagreement(*logits.chunk(2)).mean()
         game = getattr(outputs, "game", None)
@@ -196,6 +197,14 @@ class _Steps(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.average is not None:
             self.trainer.average.update(state.global_step)
+
+
+def _by_head(outputs: Any, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits and targets of every row; of a model of several heads, of every row and head."""
+    each = getattr(outputs, "each", None)
+    if each is None:
+        return outputs.logits.float(), targets
+    return each.float().flatten(0, 1), targets.repeat_interleave(each.shape[1], 0)
 
 
 def model_labels(model: nn.Module) -> int:

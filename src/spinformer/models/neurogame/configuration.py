@@ -8,7 +8,7 @@ from transformers import AutoConfig, PreTrainedConfig
 from spinformer import checks
 from spinformer.models.grounding import GroundingConfig, default_layers
 
-HEADS = ("neurogame", "cls", "mean", "attention", "released", "grounded")
+HEADS = ("neurogame", "cls", "mean", "attention", "released", "grounded", "joint")
 
 
 class NeuroGameConfig(PreTrainedConfig):
@@ -17,13 +17,14 @@ class NeuroGameConfig(PreTrainedConfig):
     game: options of `spinformer.attention.NeuroGameAttention` (heads, head_dim, temperature, samples, eval_samples,
     preset and its settings), for head "neurogame". grounding: options of `spinformer.models.grounding.GroundingConfig`
     (layers, heads, dim, hidden, readout), for head "grounded": the first token's vector, and beside the classifier a
-    game of what it says of parts of the text. The other heads are baselines. residual: whether the first token's vector
-    is added to the game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps;
-    special_ids: tokens that the tokenizer adds: never players of a grounded game, nor of the other where its
-    `special_tokens` is false.
+    game of what it says of parts of the text. Head "joint" is several at once (`JOINT` in `heads`), to prepare an
+    encoder for any of them. The other heads are baselines. residual: whether the first token's vector is added to the
+    game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps; special_ids: tokens that the
+    tokenizer adds: never players of a grounded game, nor of the other where its `special_tokens` is false.
     """
 
     model_type = "neurogame"
+    keys_to_ignore_at_inference = ["each"]  # of its outputs a Trainer keeps the answer  # noqa: RUF012
 
     def __init__(
         self,

@@ -1,5 +1,7 @@
 """From token vectors to one vector a text (poolings), and from that to logits (classifiers)."""
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -8,8 +10,10 @@ from torch import Tensor, nn
 from spinformer.attention import NeuroGameAttention
 from spinformer.attention.output import NeuroGameOutput
 
-# What a pooling gives: one vector a text (B, d), and the game where one was played.
+# What a pooling gives: one vector a text (B, d), of several heads (B, H, d), and the game where one was played.
 Pooled = tuple[Tensor, NeuroGameOutput | None]
+# The heads of which "joint" is made.
+JOINT = ("cls", "mean", "attention", "neurogame")
 
 
 class FirstToken(nn.Module):
@@ -63,8 +67,39 @@ class NeuroGamePooling(nn.Module):
         return pooled, game
 
 
+class JointPooling(nn.Module):
+    """z = (z_1 ... z_H), the vectors of several poolings, (B, H, d)."""
+
+    def __init__(self, poolings: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(poolings)
+
+    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens."""
+        return torch.stack([pool(hidden, mask, special)[0] for pool in self.each], 1), None
+
+
+class JointClassifier(nn.Module):
+    """o_h = FFN_h(z_h): logits of every head, (B, H, C), from vectors (B, H, d)."""
+
+    def __init__(self, classifiers: Iterable[nn.Module]) -> None:
+        super().__init__()
+        self.each = nn.ModuleList(classifiers)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """vectors: (B, H, d)."""
+        return torch.stack([ffn(z) for ffn, z in zip(self.each, vectors.unbind(1), strict=True)], 1)
+
+
+def mean_answer(logits: Tensor) -> Tensor:
+    """log (1/H) sum_h softmax(o_h), (B, C), of the logits (B, H, C) of several heads."""
+    return logits.float().log_softmax(-1).logsumexp(1) - math.log(logits.shape[1])
+
+
 def pooling(head: str, dim: int, *, residual: bool, game: dict[str, Any]) -> nn.Module:
     """The pooling of this head."""
+    if head == "joint":
+        return JointPooling(pooling(one, dim, residual=residual, game=game) for one in JOINT)
     if head == "neurogame":
         return NeuroGamePooling(dim, residual, **game)
     if head == "attention":
@@ -76,6 +111,8 @@ def classifier(head: str, dim: int, labels: int, *, layers: int, dropout: float)
     """h = GELU(W h + b), `layers` times, then logits o = W h + b (Eqs. 28-29); the released head has its own."""
     if head == "released":
         return released(dim, labels, dropout)
+    if head == "joint":
+        return JointClassifier(classifier(one, dim, labels, layers=layers, dropout=dropout) for one in JOINT)
     steps: list[nn.Module] = []
     for _ in range(layers):
         steps += [nn.Dropout(dropout), nn.Linear(dim, dim), nn.GELU()]

@@ -1,6 +1,5 @@
 """The NeuroGame Transformer as Hugging Face models: any encoder, the game on its last layer, a classifier."""
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
-    PreTrainedConfig,
     PreTrainedModel,
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
@@ -21,12 +19,14 @@ from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
 from spinformer.models.grounding import GameHead
 from spinformer.models.neurogame.configuration import NeuroGameConfig
-from spinformer.models.neurogame.heads import NeuroGamePooling, classifier, pooling
+from spinformer.models.neurogame.encoder import no_pooler, pretrained, set_dropout
+from spinformer.models.neurogame.heads import NeuroGamePooling, classifier, mean_answer, pooling
 
 
 @dataclass
 class NeuroGameModelOutput(BaseModelOutputWithPooling):
-    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d); game: all of the game, where one was played."""
+    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d), of head "joint" (B, H, d); game: all of the game,
+    where one was played."""
 
     game: NeuroGameOutput | None = None
 
@@ -34,10 +34,12 @@ class NeuroGameModelOutput(BaseModelOutputWithPooling):
 @dataclass
 class NeuroGameClassifierOutput(SequenceClassifierOutput):
     """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics; or, of a
-    grounded classifier, `features`, a, (B, n, dim + H), from whose sums its game reads the value of any coalition."""
+    grounded classifier, `features`, a, (B, n, dim + H), from whose sums its game reads the value of any coalition.
+    each: of a joint classifier, the logits of every head, (B, H, C); `logits` are then their mean answer."""
 
     game: NeuroGameOutput | None = None
     features: Tensor | None = None
+    each: Tensor | None = None
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
@@ -66,7 +68,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
         self.encoder = AutoModel.from_config(
-            config.encoder, dtype=torch.get_default_dtype(), **_no_pooler(config.encoder)
+            config.encoder, dtype=torch.get_default_dtype(), **no_pooler(config.encoder)
         )
         self.pooling = pooling(
             config.head,
@@ -119,7 +121,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
     """P(class | text) = softmax(o),   o = FFN(z)                          (Eqs. 28-30)
 
     With head "grounded" z is the first token's vector, and `game`, a `GameHead` trained with the rest, says what the
-    model would answer of any part of the text.
+    model would answer of any part of the text. With head "joint" every head has its own z and FFN, and the answer is
+    the mean of theirs.
     """
 
     def __init__(self, config: NeuroGameConfig) -> None:
@@ -164,12 +167,14 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
     ) -> "NeuroGameForSequenceClassification":
         """A pretrained encoder (folder or hub id) under a fresh head; `game`: options of the NeuroGame layer.
 
+        Of a classifier of this class the encoder is taken, and its head is left behind.
         labels: the class names, in order; encoder_dropout: replaces every dropout probability of the encoder.
         """
         with checkpoints.reading(path):
-            encoder_config = AutoConfig.from_pretrained(path)
+            found = AutoConfig.from_pretrained(path)
+        encoder_config = found.encoder if isinstance(found, NeuroGameConfig) else found
         if encoder_dropout is not None:
-            _set_dropout(encoder_config, encoder_dropout)
+            set_dropout(encoder_config, encoder_dropout)
         names = labels or tuple(f"LABEL_{place}" for place in range(num_labels))
         config = NeuroGameConfig(
             encoder=encoder_config,
@@ -184,16 +189,11 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             label2id={name: place for place, name in enumerate(names)},
         )
         model = cls(config)
-        with checkpoints.reading(path), checkpoints.quiet():
-            model.model.encoder, info = AutoModel.from_pretrained(
-                path,
-                config=encoder_config,
-                dtype=torch.float32,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-                **_no_pooler(encoder_config),
-            )
-        checkpoints.check_weights(path, info, ("mismatched_keys", "missing_keys"))
+        if isinstance(found, NeuroGameConfig):
+            trained = cls.from_pretrained(path, dtype=torch.float32)
+            model.model.encoder.load_state_dict(trained.model.encoder.state_dict())
+        else:
+            model.model.encoder = pretrained(path, encoder_config)
         encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
         return model
 
@@ -231,7 +231,9 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         if mix is not None:
             order, weight = mix
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
-        logits = self.classifier(vector)
+        logits, each = self.classifier(vector), None
+        if logits.dim() == 3:
+            logits, each = mean_answer(logits), logits
         loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
         output = NeuroGameClassifierOutput(
             loss=loss,
@@ -239,22 +241,9 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             hidden_states=base.hidden_states if asked else None,
             game=base.game if output_game else None,
             features=None if told is None else told.map([layer.detach() for layer in base.hidden_states]),
+            each=each,
         )
         return output.to_tuple() if return_dict is False else output
-
-
-def _no_pooler(config: PreTrainedConfig) -> dict[str, bool]:
-    """Encoders that come with a pooler of their own are built without it: nothing here would use or train it."""
-    kind: Any = AutoModel._model_mapping[type(config)]
-    kind = kind[0] if isinstance(kind, tuple) else kind
-    takes = "add_pooling_layer" in inspect.signature(kind).parameters
-    return {"add_pooling_layer": False} if takes else {}
-
-
-def _set_dropout(config: PreTrainedConfig, dropout: float) -> None:
-    for name, value in vars(config).items():
-        if "dropout" in name and isinstance(value, float):
-            setattr(config, name, dropout)
 
 
 AutoConfig.register("neurogame", NeuroGameConfig)
