@@ -6,7 +6,7 @@ import torch
 from spinformer.bench import example, gradients
 from spinformer.example import worked_example
 from spinformer.games import naive
-from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field
+from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, looking, mean_field
 
 SOLVERS = ("damped", "anderson", "sequential")
 
@@ -35,6 +35,49 @@ def test_anderson_takes_fewer_steps():
     assert plain.converged.all()
     assert fast.converged.all()
     assert float(fast.steps.double().mean()) < float(plain.steps.double().mean()) / 1.5
+
+
+@pytest.mark.parametrize("solver", ["damped", "anderson"])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_asking_seldom_whether_all_are_done_changes_nothing(solver, low_rank, monkeypatch):
+    asked = []
+    any_left = torch.Tensor.any
+    monkeypatch.setattr(torch.Tensor, "any", lambda self: asked.append(len(asked)) or any_left(self))
+
+    def solve(every):
+        monkeypatch.setitem(looking.EVERY, "cpu", every)
+        asked.clear()
+        torch.manual_seed(0)
+        fields, matrix = system(batch=6, strength=0.1)
+        fields *= torch.linspace(0.0, 2.0, 6)[:, None]  # one that is done before it begins, others that take longer
+        factors, weights = torch.randn(6, 12, 4).double() * 0.2, torch.randn(6, 4).double()
+        leaves = [one.requires_grad_() for one in ((fields, factors, weights) if low_rank else (fields, matrix))]
+        couplings = LowRankCouplings(*leaves[1:]) if low_rank else DenseCouplings(leaves[1])
+        solved = mean_field(Ising(leaves[0], couplings, 0.7), max_steps=200, tol=1e-6, solver=solver)
+        forward = len(asked)
+        slopes = torch.autograd.grad(solved.magnetization.square().sum(), leaves)
+        return solved, slopes, (forward, len(asked) - forward)
+
+    (often, own, many), (seldom, other, few) = solve(1), solve(4)
+    assert often.converged.all()
+    assert len(set(often.steps.tolist())) > 1
+    assert torch.equal(often.magnetization, seldom.magnetization)
+    assert torch.equal(often.residual, seldom.residual)
+    assert torch.equal(often.steps, seldom.steps)
+    for one, same in zip(own, other, strict=True):
+        assert torch.equal(one, same)
+    for before, after in zip(many, few, strict=True):
+        assert after <= before // 4 + 1
+
+
+def test_a_trajectory_ends_with_its_last_step_wherever_it_is_computed(monkeypatch):
+    fields, matrix = system(strength=0.05)
+    arguments = {"max_steps": 40, "tol": 1e-6, "return_trajectory": True}
+    usual = mean_field(Ising(fields, matrix, 0.7), **arguments)
+    monkeypatch.setitem(looking.EVERY, "cpu", 4)
+    again = mean_field(Ising(fields, matrix, 0.7), **arguments)
+    assert usual.trajectory.shape[1] == int(usual.steps.max()) + 1 < 41
+    assert torch.equal(usual.trajectory, again.trajectory)
 
 
 def test_undamped_steps_are_algorithm_1():

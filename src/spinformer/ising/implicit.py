@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
+from spinformer.ising.looking import over
 from spinformer.ising.model import Ising
 
 MAX_ITERATIONS = 100
@@ -103,8 +104,8 @@ def _conjugate_gradients(product: Callable[[Tensor], Tensor], right: Tensor) -> 
     p, square = r, r.square().sum(1, keepdim=True)
     goal = square * (8 * torch.finfo(right.dtype).eps) ** 2
     active = square > goal
-    for _ in range(COMPILED_ITERATIONS if torch.compiler.is_compiling() else MAX_ITERATIONS):
-        if not torch.compiler.is_compiling() and not bool(active.any()):
+    for count in range(COMPILED_ITERATIONS if torch.compiler.is_compiling() else MAX_ITERATIONS):
+        if over(active, count):
             break
         image = product(p)
         curvature = (p * image).sum(1, keepdim=True)

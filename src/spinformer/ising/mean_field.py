@@ -10,6 +10,7 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.ising.anderson import Anderson
 from spinformer.ising.implicit import attach
+from spinformer.ising.looking import over
 from spinformer.ising.model import Ising
 from spinformer.precision import full_precision
 
@@ -100,9 +101,9 @@ def _iterate(
     gap = update(m) - m
     residual = _largest(gap)
     steps = torch.zeros_like(residual, dtype=torch.long)
-    for _ in range(max_steps):
+    for count in range(max_steps):
         active = residual > tol
-        if not torch.compiler.is_compiling() and not bool(active.any()):
+        if over(active, count, every=1 if return_trajectory else None):
             break
         m = torch.where(active, step(m, gap), m)
         steps = steps + active
