@@ -116,6 +116,7 @@ def build(recipe: Recipe, texts: Texts) -> tuple[PreTrainedModel, Any]:
         dropout=recipe.dropout,
         encoder_dropout=recipe.encoder_dropout,
         special_ids=_added_ids(tokenizer),
+        layers=recipe.layers,
         grounding=recipe.grounding,
         **(recipe.game if recipe.head in ("neurogame", "joint") else {}),
     )

@@ -40,6 +40,9 @@ class Recipe:
     game: dict[str, Any] = _option({}, "options of the NeuroGame layer: preset, heads, samples, temperature ...")
     grounding: dict[str, Any] = _option({}, "options of the head grounded: layers, heads, dim, hidden, readout")
     residual: bool = _option(False, "add the first token's vector to the game's output")
+    layers: list[int] = _option(
+        [], "layers below the encoder's last, from 0, the embeddings, that the head reads as well"
+    )
     classifier_layers: int = _option(1, "hidden layers of the classifier")
     dropout: float = _option(0.1, "dropout of the classifier")
     encoder_dropout: float | None = _option(None, "dropout inside the encoder, where not its own")

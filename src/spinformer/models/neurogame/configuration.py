@@ -20,7 +20,8 @@ class NeuroGameConfig(PreTrainedConfig):
     game of what it says of parts of the text. Head "joint" is several at once (`JOINT` in `heads`), to prepare an
     encoder for any of them. The other heads are baselines. residual: whether the first token's vector is added to the
     game's output. classifier_layers: m of Eq. 28; dropout: before each of its linear maps; special_ids: tokens that the
-    tokenizer adds: never players of a grounded game, nor of the other where its `special_tokens` is false.
+    tokenizer adds: never players of a grounded game, nor of the other where its `special_tokens` is false. layers:
+    those below the encoder's last, from 0, the embeddings, that the head reads as well.
     """
 
     model_type = "neurogame"
@@ -36,6 +37,7 @@ class NeuroGameConfig(PreTrainedConfig):
         classifier_layers: int = 1,
         dropout: float = 0.1,
         special_ids: Sequence[int] = (),
+        layers: Sequence[int] = (),
         **kwargs: Any,
     ) -> None:
         checks.choice("head", head, HEADS)
@@ -43,6 +45,7 @@ class NeuroGameConfig(PreTrainedConfig):
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1); got {dropout}")
         self.encoder = _encoder_config(encoder)
+        _check_layers(layers, self.encoder)
         self.head = head
         self.game = dict(game or {})
         self.grounding = dict(grounding or {})
@@ -50,6 +53,7 @@ class NeuroGameConfig(PreTrainedConfig):
         self.classifier_layers = classifier_layers
         self.dropout = dropout
         self.special_ids = list(special_ids)
+        self.layers = list(layers)
         super().__init__(**kwargs)
 
     @property
@@ -67,6 +71,15 @@ class NeuroGameConfig(PreTrainedConfig):
     def max_position_embeddings(self) -> int | None:
         """The most tokens that the encoder takes, where it says so."""
         return getattr(self.encoder, "max_position_embeddings", None)
+
+
+def _check_layers(layers: Sequence[int], encoder: PreTrainedConfig) -> None:
+    count = int(getattr(encoder, "num_hidden_layers", 1))
+    if len(set(layers)) < len(layers) or not all(isinstance(one, int) and 0 <= one < count for one in layers):
+        raise ValueError(
+            f"layers must be different numbers from 0, the embeddings, to {count - 1}, below the encoder's last; "
+            f"got {list(layers)}"
+        )
 
 
 def _encoder_config(encoder: dict[str, Any] | PreTrainedConfig | None) -> PreTrainedConfig:

@@ -1,11 +1,12 @@
 """From token vectors to one vector a text (poolings), and from that to logits (classifiers)."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from spinformer.attention import NeuroGameAttention
 from spinformer.attention.output import NeuroGameOutput
@@ -14,6 +15,24 @@ from spinformer.attention.output import NeuroGameOutput
 Pooled = tuple[Tensor, NeuroGameOutput | None]
 # The heads of which "joint" is made.
 JOINT = ("cls", "mean", "attention", "neurogame")
+
+
+class Layers(nn.Module):
+    """x_i + sum_l W_l x_i^l: the encoder's output x, and what a head takes from the layers below it.
+
+    layers: their numbers, from 0, the embeddings. W is 0 at first: a new head begins with the encoder's output alone.
+    """
+
+    def __init__(self, dim: int, layers: Sequence[int]) -> None:
+        super().__init__()
+        self.layers = tuple(layers)
+        self.weight = nn.Parameter(torch.zeros(len(self.layers), dim, dim))  # W_l, no module that would be filled anew
+
+    def forward(self, hidden: Tensor, states: Sequence[Tensor]) -> Tensor:
+        """hidden: x, (B, n, d); states: of the embeddings and of every layer, (B, n, d) each."""
+        for layer, weight in zip(self.layers, self.weight, strict=True):
+            hidden = hidden + functional.linear(states[layer], weight)
+        return hidden
 
 
 class FirstToken(nn.Module):

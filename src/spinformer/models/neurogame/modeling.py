@@ -1,5 +1,6 @@
 """The NeuroGame Transformer as Hugging Face models: any encoder, the game on its last layer, a classifier."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from spinformer.models import checkpoints
 from spinformer.models.grounding import GameHead
 from spinformer.models.neurogame.configuration import NeuroGameConfig
 from spinformer.models.neurogame.encoder import no_pooler, pretrained, set_dropout
-from spinformer.models.neurogame.heads import NeuroGamePooling, classifier, mean_answer, pooling
+from spinformer.models.neurogame.heads import Layers, NeuroGamePooling, classifier, mean_answer, pooling
 
 
 @dataclass
@@ -70,6 +71,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         self.encoder = AutoModel.from_config(
             config.encoder, dtype=torch.get_default_dtype(), **no_pooler(config.encoder)
         )
+        self.layers = Layers(config.hidden_size, config.layers) if config.layers else None
         self.pooling = pooling(
             config.head,
             config.hidden_size,
@@ -101,10 +103,14 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             raise ValueError("expected input_ids or inputs_embeds; got neither")
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
+        if self.layers is not None:
+            inputs["output_hidden_states"] = True
         encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         )
         hidden = encoded.last_hidden_state
+        if self.layers is not None:
+            hidden = self.layers(hidden, encoded.hidden_states)
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
         pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
@@ -162,6 +168,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         dropout: float = 0.1,
         encoder_dropout: float | None = None,
         special_ids: tuple[int, ...] = (),
+        layers: Sequence[int] = (),
         grounding: dict[str, Any] | None = None,
         **game: Any,
     ) -> "NeuroGameForSequenceClassification":
@@ -185,6 +192,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             classifier_layers=classifier_layers,
             dropout=dropout,
             special_ids=special_ids,
+            layers=layers,
             id2label=dict(enumerate(names)),
             label2id={name: place for place, name in enumerate(names)},
         )
