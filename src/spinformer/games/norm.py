@@ -79,7 +79,8 @@ class NormGame(Game):
         self.mask = mask if trusted else checks.mask("mask", mask, values.shape[:2], values.device)
         self.values = values if self.mask is None else values * self.mask[..., None]
         self.activation = activation
-        self.scale = torch.as_tensor(scale, dtype=self.dtype, device=self.device).expand(self.batch)
+        scale = scale.to(self.values) if isinstance(scale, Tensor) else self.values.new_full((), scale)
+        self.scale = scale.expand(self.batch)
         self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
         self.total = self.values.sum(1)  # (B, d)
 

@@ -21,7 +21,7 @@ class Anderson:
         self.most, self.least = damping, torch.finfo(like.dtype).tiny
         self.damping = like.new_full((like.shape[0], 1, 1), damping)
         self.size = torch.full_like(self.damping, torch.inf)
-        self.half, self.more = like.new_tensor(0.5), like.new_tensor(1.1)
+        self.half, self.more = like.new_full((), 0.5), like.new_full((), 1.1)
         self.ridge = RIDGE * torch.eye(WINDOW, dtype=like.dtype, device=like.device)
         self.ones = like.new_ones(like.shape[0], WINDOW, 1)
 

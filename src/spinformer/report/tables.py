@@ -149,7 +149,7 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "grounding-frozen": ("grounding-frozen", grounding.methods),
     "grounding-frozen-fit": ("grounding-frozen", grounding.fit),
     "grounding-ess": ("grounding-ess", grounding.ess),
-    "grounding-ess-together": ("grounding-ess-together", grounding.ess),
+    "grounding-ess-together": ("grounding-together", grounding.ess),
     "grounding-methods": ("grounding-methods", grounding.methods),
     "grounding-highlights": ("grounding-methods", grounding.highlights),
     "grounding-together": ("grounding-together", grounding.methods),

@@ -28,7 +28,7 @@ class Meter:
             self._add("converged", diagnostics.converged.float())
 
     def _add(self, name: str, values: Tensor) -> None:
-        pair = torch.stack([values.sum(), values.new_tensor(values.numel())]).double()
+        pair = torch.stack([values.sum(), values.new_full((), values.numel())]).double()
         self.sums[name] = self.sums[name] + pair if name in self.sums else pair
 
     def read(self, accelerator: Any) -> dict[str, float]:

@@ -1,9 +1,11 @@
 """The encoder under a head: loaded with all of its weights, built without what no head would use."""
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import AutoModel, PreTrainedConfig
 
 from spinformer.models import checkpoints
@@ -37,3 +39,11 @@ def set_dropout(config: PreTrainedConfig, dropout: float) -> None:
     for name, value in vars(config).items():
         if "dropout" in name and isinstance(value, float):
             setattr(config, name, dropout)
+
+
+def among(input_ids: Tensor, ids: Sequence[int]) -> Tensor:
+    """Which tokens are one of these, as torch.isin says; nothing is copied to the device, which would have to wait."""
+    found = torch.zeros_like(input_ids, dtype=torch.bool)
+    for one in ids:
+        found |= input_ids == one
+    return found

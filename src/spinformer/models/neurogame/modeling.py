@@ -20,7 +20,7 @@ from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
 from spinformer.models.grounding import GameHead
 from spinformer.models.neurogame.configuration import NeuroGameConfig
-from spinformer.models.neurogame.encoder import no_pooler, pretrained, set_dropout
+from spinformer.models.neurogame.encoder import among, no_pooler, pretrained, set_dropout
 from spinformer.models.neurogame.heads import Layers, NeuroGamePooling, classifier, mean_answer, pooling
 
 
@@ -112,7 +112,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         if self.layers is not None:
             hidden = self.layers(hidden, encoded.hidden_states)
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
-            special_tokens_mask = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
+            special_tokens_mask = among(input_ids, self.config.special_ids)
         pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
         output = NeuroGameModelOutput(
             last_hidden_state=hidden,
@@ -147,8 +147,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
 
     def players(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, n), true for tokens of words: neither padding nor special."""
-        special = torch.isin(input_ids, input_ids.new_tensor(self.config.special_ids))
-        return attention_mask.bool() & ~special
+        return attention_mask.bool() & ~among(input_ids, self.config.special_ids)
 
     @property
     def plays(self) -> bool:
