@@ -162,8 +162,12 @@ def by_length(
 ) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
     """All rows in batches of like length, with their places; the longest first, so that memory runs out at once."""
     collate = Collate(tokenizer)
+
+    def moved(value: Tensor) -> Tensor:
+        return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
+
     for places in rows.lengths.argsort(descending=True, stable=True).split(size):
-        yield places, {name: value.to(device) for name, value in collate(rows.__getitems__(places)).items()}
+        yield places, {name: moved(value) for name, value in collate(rows.__getitems__(places)).items()}
 
 
 class LengthSampler(Sampler[int]):

@@ -66,9 +66,10 @@ def predict(
         for batch, inputs in batches:
             order.append(batch)
             output = model(**inputs, output_game=True) if plays else model(**inputs)
-            columns.append([output.logits.float().cpu(), *(_diagnostics(output) if plays else ())])
+            columns.append([output.logits.float(), *(_diagnostics(output) if plays else ())])
     back = torch.cat(order).argsort()
-    logits, *game = [torch.cat(parts)[back] for parts in zip(*columns, strict=True)]
+    # Fetched all at once: a device that is asked after every batch waits for the next one to be made.
+    logits, *game = [torch.cat(parts).cpu()[back] for parts in zip(*columns, strict=True)]
     checks.finite("logits", logits)
     ess, residual, converged = game if plays else (None, None, None)
     return Predictions(logits, ess, residual, converged, rows.truncated)
@@ -85,7 +86,7 @@ def fits(model: Any, tokenizer: Any, max_length: int) -> None:
 
 def _diagnostics(output: Any) -> list[Tensor]:
     found = output.game.diagnostics
-    return [found.ess.float().cpu(), found.residual.float().cpu(), found.converged.bool().cpu()]
+    return [found.ess.float(), found.residual.float(), found.converged.bool()]
 
 
 def _not_empty(texts: Texts) -> None:
