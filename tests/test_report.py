@@ -1,16 +1,18 @@
 """Documents quote results, and only results."""
 
 import json
+import math
 import re
 import subprocess
 import sys
 from pathlib import Path
+from statistics import stdev
 
 import pytest
 
 from spinformer import results
 from spinformer.extras import require
-from spinformer.report import render
+from spinformer.report import nli, render
 from spinformer.report.tables import TABLES, markdown
 
 ROOT = Path(__file__).parents[1]
@@ -101,3 +103,22 @@ def test_runs_are_gathered(tmp_path):
 def test_missing_extra_is_named():
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'spinformer\[dreams\]'"):
         require("a_package_that_is_not_there", extra="dreams")
+
+
+def test_heads_are_compared_seed_by_seed():
+    def run(job, seed, accuracy):
+        sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
+        return {"job": job, "seed": seed, "scores": {name: {"accuracy": accuracy / 100} for name in sets}}
+
+    ours = [run("neurogame", seed, 80 + seed) for seed in range(3)]
+    others = [
+        run(name, seed, 79 + seed + 0.1 * (seed == 2)) for name in ("cls", "mean", "attention") for seed in (2, 0, 1)
+    ]
+    record = {"outcome": {"runs": [*ours, *others]}}
+    wide = 4.303 * 0.1 / 3  # t times the standard error of differences of 1, 1 and 0.9
+    assert f"| +0.97 ± {wide:.2f} |" in nli.paired(record)
+    apart = 2.776 * math.sqrt((stdev([80, 81, 82]) ** 2 + stdev([79, 80, 81.1]) ** 2) / 3)
+    assert f"| +0.97 ± {apart:.2f} |" in nli.difference(record)
+    others[0]["seed"] = 3
+    with pytest.raises(ValueError, match=r"got \[0, 1, 2\] of neurogame and \[0, 1, 3\] of cls"):
+        nli.paired(record)

@@ -8,7 +8,7 @@ from spinformer.attention import NeuroGameAttention
 
 FORWARD, BACKWARD = 900, 620  # views counted; 839 and 578 when this was written
 COPIES = 2  # from the host: the streams of two sets of random numbers, for which it does not wait
-LOOKS = 16  # at the data by the host, where the device must first catch up; 14 of them, 7 steps and all
+LOOKS = 16  # on the CPU; at the data by the host, where the device must first catch up; 14 of them, 7 steps and all
 
 
 class Counter(TorchDispatchMode):

@@ -106,9 +106,16 @@ def test_the_answer_is_the_mean_of_the_probabilities(joint):
     torch.testing.assert_close(output.logits, wanted.log())
     torch.testing.assert_close(output.logits.exp().sum(-1), torch.ones(3))
     torch.testing.assert_close(output.logits.softmax(-1), wanted)
-    torch.testing.assert_close(output.loss, -wanted[torch.arange(3), LABELS].log().mean())
-    found = gradients(joint(**inputs(), labels=LABELS).loss, joint)
-    the_same(found, gradients(-wanted[torch.arange(3), LABELS].log().mean(), joint))
+    of_the_answer = functional.cross_entropy(output.logits, LABELS)
+    found = gradients(of_the_answer, joint)
+    again = joint(**inputs()).each.softmax(-1).mean(1)
+    the_same(found, gradients(-again[torch.arange(3), LABELS].log().mean(), joint))
+
+
+def test_the_loss_is_the_mean_of_theirs(joint):
+    output = joint(**inputs(), labels=LABELS)
+    wanted = torch.stack([functional.cross_entropy(output.each[:, place], LABELS) for place in range(len(JOINT))])
+    torch.testing.assert_close(output.loss, wanted.mean())
 
 
 def test_the_mean_answer_of_sure_heads_is_finite():

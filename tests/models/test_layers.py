@@ -5,6 +5,8 @@ import torch
 from torch.nn import functional
 
 from spinformer.models.neurogame import NeuroGameConfig, NeuroGameForSequenceClassification
+from spinformer.models.neurogame.encoder import among
+from spinformer.models.neurogame.heads import Layers
 from spinformer.training.classifier import build as build_by
 from spinformer.training.recipe import Recipe
 from tests.models.test_neurogame import COMMON, ENCODERS, LABELS, NLI, TYPES, build, inputs, randomise
@@ -55,7 +57,7 @@ def test_hidden_states_come_only_where_they_are_asked_for(encoder):
     assert len(model(**inputs(), output_hidden_states=True).hidden_states) == 3
 
 
-@pytest.mark.parametrize("layers", [[2], [-1], [0, 0], ["0"]])
+@pytest.mark.parametrize("layers", [[2], [-1], [0, 0], ["0"], [True], [[0]], 3])
 def test_layers_that_there_are_not(encoder, layers):
     with pytest.raises(ValueError, match="layers must be different numbers from 0, the embeddings, to 1, below"):
         build(encoder, layers=layers)
@@ -65,3 +67,14 @@ def test_a_recipe_names_them(encoder):
     model, _ = build_by(Recipe(encoder=str(encoder), head="mean", layers=[1]), texts(2, names=NLI))
     assert model.config.layers == [1]
     assert NeuroGameConfig().layers == []
+
+
+@pytest.mark.parametrize("ids", [(), (3,), (0, 1, 2, 3)])
+def test_tokens_that_are_special(ids):
+    tokens = torch.randint(6, (4, 9))
+    assert torch.equal(among(tokens, ids), torch.isin(tokens, torch.tensor(ids, dtype=torch.long)))
+
+
+def test_states_of_another_shape_are_named():
+    with pytest.raises(ValueError, match=r"of layer 1 must have shape \(2, 5, 4\); got \(2, 6, 4\)"):
+        Layers(4, [1])(torch.zeros(2, 5, 4), [torch.zeros(2, 5, 4), torch.zeros(2, 6, 4)])

@@ -92,7 +92,9 @@ def test_a_run_leaves_a_model_that_others_can_load(learnt):
     assert json.loads((folder / "training.json").read_text()) == json.loads(json.dumps(record))
     card = (folder / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: text-classification\n")
-    assert "165 rows (`train.jsonl`; 0 without a gold label left out, 0 cut to 128 tokens)" in card
+    assert "165 texts or pairs (`train.jsonl`; 0 without a gold label left out), learnt from as 165 rows\n" in card
+    assert "(0 cut to 128 tokens)" in card
+    assert "\n| 80 | 0." in card  # scored after 80 updates, in the end
     assert f"{record['parameters']:,} parameters" in card
     assert "\n8 epochs, " in card
     assert str(folder.parent) not in card
@@ -250,6 +252,10 @@ def test_a_folder_with_a_run_is_refused(learnt, recipe):
 def test_a_finished_run_resumes_to_itself(learnt):
     folder, record = learnt
     before = weights(folder)
+    kept = folder / "recipe.json"
+    begun = json.loads(kept.read_text())
+    del begun["layers"]  # as of a run that was begun when there was no such option
+    kept.write_text(json.dumps(begun))
     again = train(Recipe.of(record["recipe"]), folder, resume=True, quiet=True)
     assert again["resumed"]
     assert losses(again) == losses(record)

@@ -55,6 +55,9 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
     planned, sets = stage(args.stage, args.seeds, args.runs)
     jobs = _chosen(planned, args)
+    missing = sorted({folder for job in jobs if (folder := job.changes.get("encoder")) and not Path(folder).is_dir()})
+    if missing:
+        raise FileNotFoundError(f"there is no encoder {', '.join(missing)} yet; run --stage distil first")
     if args.stage in LEARNING:
         prepare(jobs[0], place)
     records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)

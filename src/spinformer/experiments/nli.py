@@ -54,7 +54,7 @@ def perform(
     """Run the jobs, `workers` at a time; a job whose result is on file is not run again. Returns them in order."""
     kept = place.runs / stage
     kept.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs if not _on_file(kept, job)]
+    waiting = [job for job in jobs if not _on_file(kept, job, _recipe(job, place))]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
         futures = {pool.submit(run, job, place, kept, tuple(sets)): job for job in waiting}
@@ -112,7 +112,12 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
             "scores": scored,
         },
         command="spinformer reproduce nli",
-        config={"config": job.config, "changes": dict(job.changes), "recipe": _portable(record["recipe"])},
+        config={
+            "config": job.config,
+            "changes": dict(job.changes),
+            "weights": weights(recipe),
+            "recipe": _portable(record["recipe"]),
+        },
         data={Path(name).name: digest for name, digest in record["data"].items()},
         directory=kept,
     )
@@ -138,13 +143,25 @@ def _recipe(job: Job, place: Place) -> Recipe:
     return recipe.change(**changes)
 
 
-def _on_file(kept: Path, job: Job) -> bool:
-    """Whether this very job was run: a record of the same name with other changes is run again."""
+def weights(recipe: Recipe) -> dict[str, list[str]]:
+    """sha256 of the models in folders that a run begins with or learns from: trained anew, they make it another run."""
+    from spinformer.training.teacher import weight_files
+
+    folders = {option: Path(getattr(recipe, option) or "") for option in ("encoder", "teacher")}
+    return {
+        option: [results.sha256(path) for path in weight_files(folder)]
+        for option, folder in folders.items()
+        if getattr(recipe, option) and folder.is_dir()
+    }
+
+
+def _on_file(kept: Path, job: Job, recipe: Recipe) -> bool:
+    """Whether this very job was run: a record of the same name with other changes or weights is run again."""
     if not _record(kept, job).is_file():
         return False
     config = results.read(_record(kept, job).stem, kept)["config"]
-    same: bool = (config["config"], config["changes"]) == (job.config, json.loads(json.dumps(dict(job.changes))))
-    return same
+    asked = {"config": job.config, "changes": json.loads(json.dumps(dict(job.changes))), "weights": weights(recipe)}
+    return all(config.get(name) == value for name, value in asked.items())
 
 
 def _record(kept: Path, job: Job) -> Path:

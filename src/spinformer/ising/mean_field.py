@@ -101,9 +101,10 @@ def _iterate(
     gap = update(m) - m
     residual = _largest(gap)
     steps = torch.zeros_like(residual, dtype=torch.long)
+    every = 1 if return_trajectory or solver == "sequential" else None  # a sweep in vain costs more than a question
     for count in range(max_steps):
         active = residual > tol
-        if over(active, count, every=1 if return_trajectory else None):
+        if over(active, count, every):
             break
         m = torch.where(active, step(m, gap), m)
         steps = steps + active

@@ -95,15 +95,21 @@ def paired(record: Record) -> str:
 
 
 def _against(record: Record, spread: Callable[[Sequence[float], Sequence[float]], float]) -> str:
-    found = rows(record)
+    columns = {"snli_dev": "SNLI dev", **{name: SETS[name] for name in ("snli_test", "mnli_dev_matched", "sick_test")}}
+    found = {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in rows(record).items()}
     lines = []
     for name in ("cls", "mean", "attention"):
+        seeds = [[run["seed"] for run in found[one]] for one in ("neurogame", name)]
+        if seeds[0] != seeds[1]:
+            raise ValueError(
+                f"expected the same seeds of both heads; got {seeds[0]} of neurogame and {seeds[1]} of {name}"
+            )
         cells = []
-        for column in ("snli_dev", "snli_test", "mnli_dev_matched"):
-            a, b = accuracies(found["neurogame"], column), accuracies(found[name], column)
+        for column in columns:
+            a, b = (accuracies(found[one], column) for one in ("neurogame", name))
             cells.append(f"{fmean(a) - fmean(b):+.2f} ± {spread(a, b):.2f}")
         lines.append([f"NeuroGame less {NAMES[name]}", *cells])
-    return markdown(["", "SNLI dev", "SNLI test", "MNLI matched"], lines)
+    return markdown(["", *columns.values()], lines)
 
 
 def search(record: Record) -> str:

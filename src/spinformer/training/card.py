@@ -24,11 +24,12 @@ classify({{"text": "A man sleeps.", "text_pair": "Nobody is awake."}})
 
 ## Training
 
-{pairs:,} rows (`{train}`; {dropped:,} without a gold label left out, {truncated:,} cut to {max_length} tokens),
+{pairs:,} texts or pairs (`{train}`; {dropped:,} without a gold label left out), {learnt}
+({truncated:,} cut to {max_length} tokens),
 {length}, {minutes:.1f} minutes on {device}, {processes} process(es), seed {seed}.
 The recipe, the sha256 of the data and the whole history stand in `training.json`.
 
-## Scores after each epoch, on `{dev}`
+## Scores on `{dev}`
 
 {scores}
 
@@ -43,7 +44,8 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
     """README.md from the record of a training run (`spinformer.training.classifier.train`)."""
     recipe = record["recipe"]
     evaluations = [entry for entry in record["history"] if "eval_accuracy" in entry]
-    rows = [f"| {round(e['epoch'])} | {e['eval_accuracy']:.4f} | {e['eval_loss']:.4f} |" for e in evaluations]
+    rows = [f"| {e['step']:,} | {e['eval_accuracy']:.4f} | {e['eval_loss']:.4f} |" for e in evaluations]
+    teacher = "" if recipe["teacher"] is None else f" with the answers of `{Path(recipe['teacher']).name}`"
     path = folder / "README.md"
     path.write_text(
         TEMPLATE.format(
@@ -57,12 +59,13 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
             dropped=record["dropped"],
             truncated=record["truncated"],
             max_length=recipe["max_length"],
+            learnt=f"learnt from as {record['rows']:,} rows{teacher}",
             length=f"{recipe['epochs']} epochs" if recipe["steps"] is None else f"{recipe['steps']:,} updates",
             minutes=record["seconds"] / 60,
             device=record["device"],
             processes=record["processes"],
             seed=recipe["seed"],
-            scores="\n".join(["| epoch | accuracy | cross-entropy |", "|---|---|---|", *rows]),
+            scores="\n".join(["| updates | accuracy | cross-entropy |", "|---|---|---|", *rows]),
         )
     )
     return path

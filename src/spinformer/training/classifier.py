@@ -141,8 +141,8 @@ def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:
     if kept.is_file():
         if not resume:
             raise FileExistsError(f"{output} already holds a run; resume it, or name another folder")
-        begun = json.loads(kept.read_text())
-        changed = [name for name, value in recipe.to_dict().items() if begun.get(name) != value]
+        begun = Recipe.of(json.loads(kept.read_text()), source=str(kept)).to_dict()
+        changed = [name for name, value in recipe.to_dict().items() if begun[name] != value]
         if changed:
             raise ValueError(f"{output} was begun with another recipe; these differ: {', '.join(changed)}")
         return last_checkpoint(output)

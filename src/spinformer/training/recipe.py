@@ -132,6 +132,8 @@ class Recipe:
             raise ValueError(f"views are for a teacher to label, and there is none; got views {self.views}")
         if self.near is not None and self.views == 1:
             raise ValueError(f"near is for views of texts, and there are none; got near {self.near!r} and views 1")
+        if self.head in WORD_HEADS and self.layers:
+            raise ValueError(f"layers are those of an encoder, and head {self.head!r} has none; got {self.layers}")
         if self.head in WORD_HEADS and self.vectors is None:
             raise ValueError(f"head {self.head!r} needs `vectors`, a GloVe file of word vectors")
         if (self.schedule == "steps") != bool(self.milestones):

@@ -60,7 +60,7 @@ def teach(
             max_length,
             CHANGES,
             *(sorted(one.get_vocab().items()) for one in (tokenizer, reader[1])),
-            [sha256(f) for f in _weights(folder)],
+            [sha256(f) for f in weight_files(folder)],
         )
         kept = folder / f"lesson-{_key(texts, reader[0], asked)}.safetensors"
         if kept.is_file():
@@ -156,7 +156,8 @@ def _same_classes(teacher: str, expected: tuple[str, ...]) -> None:
         raise ValueError(f"the teacher's classes are {names}; the training data's are {expected}")
 
 
-def _weights(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """Of a saved model; lessons are kept beside them."""
     return sorted(path for path in folder.glob("*.safetensors") if not path.name.startswith("lesson-"))
 
 

@@ -15,6 +15,7 @@ from transformers import ProgressCallback, Trainer, TrainerCallback, TrainerStat
 from transformers.trainer import TRAINER_STATE_NAME
 
 from spinformer.data.features import Collate, Features, LengthSampler
+from spinformer.models.neurogame.heads import by_head
 from spinformer.training.average import Average
 from spinformer.training.meter import Bar, Meter
 from spinformer.training.recipe import Recipe
@@ -93,7 +94,8 @@ class ClassifierTrainer(Trainer):
             extra["mix"] = (order, weight)
         outputs = model(**inputs, **extra)
         logits = outputs.logits.float()
-        loss = functional.cross_entropy(*_by_head(outputs, targets), label_smoothing=recipe.label_smoothing)
+        rows = by_head(logits, getattr(outputs, "each", None), targets)
+        loss = functional.cross_entropy(*rows, label_smoothing=recipe.label_smoothing)
         if recipe.consistency:
             loss = loss + recipe.consistency * disagreement(*logits.chunk(2)).mean()
         game = getattr(outputs, "game", None)
@@ -197,14 +199,6 @@ class _Steps(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.average is not None:
             self.trainer.average.update(state.global_step)
-
-
-def _by_head(outputs: Any, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits and targets of every row; of a model of several heads, of every row and head."""
-    each = getattr(outputs, "each", None)
-    if each is None:
-        return outputs.logits.float(), targets
-    return each.float().flatten(0, 1), targets.repeat_interleave(each.shape[1], 0)
 
 
 def model_labels(model: nn.Module) -> int:

@@ -15,7 +15,7 @@ class NeuroGameConfig(PreTrainedConfig):
     """encoder: configuration of any encoder that AutoModel knows; head: what makes one vector of its tokens (`HEADS`).
 
     game: options of `spinformer.attention.NeuroGameAttention` (heads, head_dim, temperature, samples, eval_samples,
-    preset and its settings), for head "neurogame". grounding: options of `spinformer.models.grounding.GroundingConfig`
+    preset and its settings), for heads that play. grounding: options of `spinformer.models.grounding.GroundingConfig`
     (layers, heads, dim, hidden, readout), for head "grounded": the first token's vector, and beside the classifier a
     game of what it says of parts of the text. Head "joint" is several at once (`JOINT` in `heads`), to prepare an
     encoder for any of them. The other heads are baselines. residual: whether the first token's vector is added to the
@@ -75,10 +75,11 @@ class NeuroGameConfig(PreTrainedConfig):
 
 def _check_layers(layers: Sequence[int], encoder: PreTrainedConfig) -> None:
     count = int(getattr(encoder, "num_hidden_layers", 1))
-    if len(set(layers)) < len(layers) or not all(isinstance(one, int) and 0 <= one < count for one in layers):
+    given = list(layers) if isinstance(layers, list | tuple) else [layers]
+    if not all(type(one) is int and 0 <= one < count for one in given) or len(set(given)) < len(given):
         raise ValueError(
             f"layers must be different numbers from 0, the embeddings, to {count - 1}, below the encoder's last; "
-            f"got {list(layers)}"
+            f"got {layers!r}"
         )
 
 

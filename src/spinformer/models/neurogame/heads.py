@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from spinformer import checks
 from spinformer.attention import NeuroGameAttention
 from spinformer.attention.output import NeuroGameOutput
 
@@ -31,6 +32,7 @@ class Layers(nn.Module):
     def forward(self, hidden: Tensor, states: Sequence[Tensor]) -> Tensor:
         """hidden: x, (B, n, d); states: of the embeddings and of every layer, (B, n, d) each."""
         for layer, weight in zip(self.layers, self.weight, strict=True):
+            checks.shape(f"what the encoder says of layer {layer}", states[layer], hidden.shape)
             hidden = hidden + functional.linear(states[layer], weight)
         return hidden
 
@@ -113,6 +115,13 @@ class JointClassifier(nn.Module):
 def mean_answer(logits: Tensor) -> Tensor:
     """log (1/H) sum_h softmax(o_h), (B, C), of the logits (B, H, C) of several heads."""
     return logits.float().log_softmax(-1).logsumexp(1) - math.log(logits.shape[1])
+
+
+def by_head(logits: Tensor, each: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """What a loss is the mean of: logits and target of every row, or of every row and head where there are several."""
+    if each is None:
+        return logits.float(), targets
+    return each.float().flatten(0, 1), targets.repeat_interleave(each.shape[1], 0)
 
 
 def pooling(head: str, dim: int, *, residual: bool, game: dict[str, Any]) -> nn.Module:

@@ -1,7 +1,6 @@
 """The NeuroGame Transformer as Hugging Face models: any encoder, the game on its last layer, a classifier."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +13,13 @@ from transformers import (
     AutoModelForSequenceClassification,
     PreTrainedModel,
 )
-from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceClassifierOutput
 
-from spinformer.attention.output import NeuroGameOutput
 from spinformer.models import checkpoints
 from spinformer.models.grounding import GameHead
 from spinformer.models.neurogame.configuration import NeuroGameConfig
 from spinformer.models.neurogame.encoder import among, no_pooler, pretrained, set_dropout
-from spinformer.models.neurogame.heads import Layers, NeuroGamePooling, classifier, mean_answer, pooling
-
-
-@dataclass
-class NeuroGameModelOutput(BaseModelOutputWithPooling):
-    """last_hidden_state: x, (B, n, d); pooler_output: z, (B, d), of head "joint" (B, H, d); game: all of the game,
-    where one was played."""
-
-    game: NeuroGameOutput | None = None
-
-
-@dataclass
-class NeuroGameClassifierOutput(SequenceClassifierOutput):
-    """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics; or, of a
-    grounded classifier, `features`, a, (B, n, dim + H), from whose sums its game reads the value of any coalition.
-    each: of a joint classifier, the logits of every head, (B, H, C); `logits` are then their mean answer."""
-
-    game: NeuroGameOutput | None = None
-    features: Tensor | None = None
-    each: Tensor | None = None
+from spinformer.models.neurogame.heads import Layers, NeuroGamePooling, by_head, classifier, mean_answer, pooling
+from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroGameModelOutput
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
@@ -128,7 +107,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
 
     With head "grounded" z is the first token's vector, and `game`, a `GameHead` trained with the rest, says what the
     model would answer of any part of the text. With head "joint" every head has its own z and FFN, and the answer is
-    the mean of theirs.
+    the mean of theirs; the loss is the mean of theirs too.
     """
 
     def __init__(self, config: NeuroGameConfig) -> None:
@@ -173,7 +152,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
     ) -> "NeuroGameForSequenceClassification":
         """A pretrained encoder (folder or hub id) under a fresh head; `game`: options of the NeuroGame layer.
 
-        Of a classifier of this class the encoder is taken, and its head is left behind.
+        Of a classifier of this class the encoder is taken, with its dropout, and the head is left behind.
         labels: the class names, in order; encoder_dropout: replaces every dropout probability of the encoder.
         """
         with checkpoints.reading(path):
@@ -201,7 +180,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             model.model.encoder.load_state_dict(trained.model.encoder.state_dict())
         else:
             model.model.encoder = pretrained(path, encoder_config)
-        encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
+        if found is encoder_config:
+            encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
         return model
 
     def forward(
@@ -241,7 +221,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         logits, each = self.classifier(vector), None
         if logits.dim() == 3:
             logits, each = mean_answer(logits), logits
-        loss: Any = None if labels is None else functional.cross_entropy(logits.float(), labels)
+        loss: Any = None if labels is None else functional.cross_entropy(*by_head(logits, each, labels))
         output = NeuroGameClassifierOutput(
             loss=loss,
             logits=logits,
