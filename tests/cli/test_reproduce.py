@@ -8,7 +8,9 @@ import pytest
 
 from spinformer import results
 from spinformer.cli import main
-from spinformer.experiments.nli import TESTS
+from spinformer.cli.reproduce_nli import STAGES
+from spinformer.experiments.nli import DEV, TESTS, Place, recipe_of
+from spinformer.experiments.nli_stages import stage
 from spinformer.report.nli import classifiers, search
 from tests.tiny import rows
 
@@ -48,6 +50,19 @@ def test_heads(corpora, encoder, tmp_path, capsys):
     shutil.rmtree(tmp_path / "runs" / "heads" / "mean-0")
     assert main(command) == 0  # what is on file is not run again
     assert not (tmp_path / "runs" / "heads" / "mean-0").exists()
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_stage_has_recipes_that_can_be_read(name, tmp_path):
+    jobs, sets = stage(name, 2, tmp_path)
+    place = Place(tmp_path, {"minilm": "here/minilm"}, tmp_path / "vectors.txt", tmp_path)
+    recipes = [recipe_of(job, place) for job in jobs]
+    assert len({(job.name, job.seed) for job in jobs}) == len(jobs) > 0
+    assert set(sets) in ({DEV, *TESTS}, {DEV}, set())
+    assert all(recipe.dev.endswith("snli_dev.jsonl.gz") for recipe in recipes)
+    if name in ("tune", "where", "pilot"):
+        assert set(sets) == {DEV}  # nothing is chosen on a test set
+        assert len({json.dumps(recipe.to_dict()) for recipe in recipes}) == len(jobs)  # each tries something else
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from spinformer import results
 from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
 from spinformer.experiments.nli_stages import SEEDS, stage, summary
 
-STAGES = ("tune", "base", "heads", "teacher", "pilot", "distil", "taught", "gate", "single")
+STAGES = ("tune", "where", "base", "heads", "teacher", "pilot", "distil", "taught", "gate", "single")
 LEARNING = ("pilot", "distil", "taught")  # from the model of stage teacher
 
 

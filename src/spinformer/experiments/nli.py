@@ -54,7 +54,7 @@ def perform(
     """Run the jobs, `workers` at a time; a job whose result is on file is not run again. Returns them in order."""
     kept = place.runs / stage
     kept.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs if not _on_file(kept, job, _recipe(job, place))]
+    waiting = [job for job in jobs if not _on_file(kept, job, recipe_of(job, place))]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
         futures = {pool.submit(run, job, place, kept, tuple(sets)): job for job in waiting}
@@ -72,7 +72,7 @@ def prepare(job: Job, place: Place) -> None:
 
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:  # the memory it takes goes with its process
-        pool.submit(lesson, _recipe(job, place)).result()
+        pool.submit(lesson, recipe_of(job, place)).result()
 
 
 def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     from spinformer.training.classifier import train
 
     torch.set_num_threads(1)
-    recipe = _recipe(job, place)
+    recipe = recipe_of(job, place)
     folder = kept / f"{job.name}-{job.seed}"
     shutil.rmtree(folder, ignore_errors=True)
     record = train(recipe, folder, quiet=True)
@@ -125,7 +125,7 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     print(f"{job.name} seed {job.seed}: {record['seconds']:.0f} s, {DEV} {100 * dev:.2f}", flush=True)
 
 
-def _recipe(job: Job, place: Place) -> Recipe:
+def recipe_of(job: Job, place: Place) -> Recipe:
     """The job's recipe, with folders and files in place of names."""
     recipe = Recipe.read(CONFIGS / f"{job.config}.yaml")
     changes = {

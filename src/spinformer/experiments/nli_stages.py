@@ -52,6 +52,17 @@ TUNE = (
 )
 
 
+# Where in the encoder the game is played, by the default recipe: with layers below the last, of six; with more heads.
+WHERE: Mapping[str, Mapping[str, Any]] = {
+    "last": {},
+    "last-embeddings": {"layers": [0]},
+    "last-middle": {"layers": [3]},
+    "last-middle-embeddings": {"layers": [0, 3]},
+    "last-heads": {"game": {**LINEAR, "heads": 4, "head_dim": 96}},
+    "last-middle-embeddings-heads": {"layers": [0, 3], "game": {**LINEAR, "heads": 4, "head_dim": 96}},
+}
+
+
 # What rows that learn from a teacher have besides configs/nli/taught.yaml.
 OWN: Mapping[str, Mapping[str, Any]] = {
     "neurogame": {"game": {**LINEAR, "heads": 4, "head_dim": 96}},
@@ -66,11 +77,13 @@ PILOT_STEPS = 1500
 
 
 def stage(name: str, seeds: int = SEEDS, runs: Path = Path("runs/nli")) -> tuple[Sequence[Job], Sequence[str]]:
-    """Jobs and sets of a stage: "tune" (the search, on the development set alone), "base" (the larger encoder, one
-    seed, and the two models on word vectors), "teacher" (the larger encoder with the plainest head), "pilot" (short
-    runs of "distil", on the development set alone), "distil" (encoders that learn from the teacher under all heads at
-    once), "taught" (every head on these, with the teacher), "gate" (parts of texts drawn by the game's own attention),
-    "single" (a classifier of the hypothesis alone) or "heads" (every head). runs: the folder of earlier stages."""
+    """Jobs and sets of a stage: "tune" (the search) and "where" (what the game reads), both on the development set
+    alone; "base" (the larger encoder, one seed, and the two models on word vectors), "teacher" (the larger encoder with
+    the plainest head), "pilot" (short runs of "distil", on the development set alone), "distil" (encoders that learn
+    from the teacher under all heads at once), "taught" (every head on these, with the teacher), "gate" (parts of texts
+    drawn by the game's own attention), "single" (a classifier of the hypothesis alone) or "heads" (every head). runs:
+    the folder of earlier stages.
+    """
     everything = (DEV, *TESTS)
     if name == "teacher":
         return [Job("teacher", "mpnet", {"head": "cls"})], everything
@@ -81,6 +94,8 @@ def stage(name: str, seeds: int = SEEDS, runs: Path = Path("runs/nli")) -> tuple
         return [Job("hypothesis", "cls", alone)], ()
     if name == "tune":
         return TUNE, (DEV,)
+    if name == "where":
+        return [Job(where, "default", changed) for where, changed in WHERE.items()], (DEV,)
     if name == "base":
         words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in range(seeds)]
         return [Job("mpnet", "mpnet"), *words], everything
