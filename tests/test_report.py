@@ -122,3 +122,19 @@ def test_heads_are_compared_seed_by_seed():
     others[0]["seed"] = 3
     with pytest.raises(ValueError, match=r"got \[0, 1, 2\] of neurogame and \[0, 1, 3\] of cls"):
         nli.paired(record)
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    asked = []
+
+    def measure():
+        asked.append(1)
+        return {"value": len(asked), "nothing": float("nan")}
+
+    def once(**config):
+        return results.once("part", measure, command="test", config=config, directory=tmp_path / "measured")
+
+    assert once(seeds=(0, 1), rate=0.5) == {"value": 1, "nothing": None}
+    assert once(seeds=(0, 1), rate=0.5) == {"value": 1, "nothing": None}
+    assert once(seeds=(0, 2), rate=0.5)["value"] == 2  # asked otherwise
+    assert len(asked) == 2

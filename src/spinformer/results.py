@@ -10,7 +10,7 @@ import math
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -64,6 +64,18 @@ def read(name: str, directory: Path = RESULTS) -> dict[str, Any]:
         raise FileNotFoundError(f"no result named {name!r} in {directory}/ (there are: {known})")
     record: dict[str, Any] = json.loads(path.read_text())
     return record
+
+
+def once(
+    name: str, measure: Callable[[], Mapping[str, Any]], *, command: str, config: Mapping[str, Any], directory: Path
+) -> dict[str, Any]:
+    """The outcome that lies in `directory` under this name, where it was measured with the same `config`; else what
+    `measure` gives, which is left there: long work that is stopped goes on after its last whole part."""
+    asked = json.loads(json.dumps(_strict(config)))
+    if (directory / f"{name}.json").is_file() and read(name, directory)["config"] == asked:
+        return dict(read(name, directory)["outcome"])
+    write(name, measure(), command=command, config=config, directory=directory)
+    return dict(read(name, directory)["outcome"])
 
 
 def _strict(value: Any) -> Any:

@@ -105,6 +105,8 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     assert "kernel-shap" not in cheap
     assert cheap["leave-one-out"]["passes"] > 3
     assert all(run["seconds"] > 0 for run in runs)
+    assert main([*command, "--stage", "frozen"]) == 0
+    assert results.read("grounding-frozen", tmp_path)["outcome"]["runs"] == runs  # from file: nothing took any seconds
     assert main([*command, "--stage", "ess"]) == 0
     alone = results.read("grounding-ess", tmp_path)["outcome"]["runs"]
     assert [run["diagnostics"] for run in alone] == [run["diagnostics"] for run in runs]
@@ -193,5 +195,7 @@ def test_a_head_made_otherwise_is_not_taken(corpora, tmp_path, capsys):
     assert main([*command, "16"]) == 2
     assert "holds what was made with other options or texts" in capsys.readouterr().err
     (tmp_path / "runs" / "model-0" / "made.json").unlink()
+    assert main([*command, "8"]) == 0  # as measured before, head or no head
+    shutil.rmtree(tmp_path / "runs" / "measured")
     assert main([*command, "8"]) == 2  # nobody knows how it was made
     assert "holds what was made with other options or texts" in capsys.readouterr().err

@@ -7,14 +7,14 @@ Stages:
   together  classifiers trained with objective `grounded`, beside the methods that are cheap; results/NAME.json
   ess       of games as of `frozen` or `together`, the effective sample size under Gibbs weights and the convergence of
             the mean field
-A head that lies in RUNS is not trained again. Each stage can be run for any classifier: a second task is another MODEL
-and other files.
+A head that lies in RUNS is not trained again, and what lies in RUNS/measured is not measured again: a stage that is
+stopped goes on from there. Each stage can be run for any classifier: a second task is another MODEL and other files.
 """
 
 import argparse
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -110,23 +110,42 @@ def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
 
 
 def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: Any) -> dict[str, Any]:
-    """One run of a stage, in a process of its own: a form by its name, or a seed."""
+    """One run of a stage, in a process of its own: a form by its name, or a seed; from file, if it is there."""
     from spinformer.experiments import grounding
     from spinformer.explain.grounded import Grounded
+    from spinformer.models.grounding import digest
     from spinformer.models.load import load_classifier
 
     torch.set_num_threads(max(1, torch.get_num_threads() // args.jobs))
     model, tokenizer = load_classifier(folder, device=args.device)
     train, test, highlights = _texts(args)
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
-    if args.stage == "forms":
-        place = args.runs / "forms" / Path(folder).name / str(list(FORMS).index(what))
-        return grounding.form(trial, what, options, place)
-    if args.stage == "together":
-        return {"seed": what, **grounding.together(trial, Grounded.load(Path(folder), model))}
-    place, options = args.runs / f"{Path(folder).name}-{what}", replace(options, seed=what)
-    if args.stage == "frozen":
-        return {"seed": what, **grounding.frozen(trial, options, place)}
-    if args.stage == "ess":
-        return {"seed": what, **grounding.ess(trial, options, place)}
-    return {"seed": what, **grounding.everything(trial, options, place, additive=args.additive)}
+    number = list(FORMS).index(what) if args.stage == "forms" else what
+
+    def found() -> dict[str, Any]:
+        if args.stage == "forms":
+            return grounding.form(trial, what, options, args.runs / "forms" / Path(folder).name / str(number))
+        if args.stage == "together":
+            return {"seed": what, **grounding.together(trial, Grounded.load(Path(folder), model))}
+        place, own = args.runs / f"{Path(folder).name}-{what}", replace(options, seed=what)
+        if args.stage == "methods":
+            return {"seed": what, **grounding.everything(trial, own, place, additive=args.additive)}
+        measure = grounding.frozen if args.stage == "frozen" else grounding.ess
+        return {"seed": what, **measure(trial, own, place)}
+
+    return results.once(
+        f"{args.stage}-{Path(folder).name}-{number}",
+        found,
+        command=f"spinformer reproduce grounding --stage {args.stage}",
+        config={
+            "what": what,
+            "options": asdict(options),
+            "model": digest(model),
+            "train": train.fingerprint(),
+            "test": test.fingerprint(),
+            "highlights": None if highlights is None else [highlights.texts.fingerprint(), highlights.spans],
+            "bf16": args.bf16,
+            "additive": args.additive,
+        },
+        directory=args.runs / "measured",
+    )
