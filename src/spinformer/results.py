@@ -71,11 +71,13 @@ def once(
 ) -> dict[str, Any]:
     """The outcome that lies in `directory` under this name, where it was measured with the same `config`; else what
     `measure` gives, which is left there: long work that is stopped goes on after its last whole part."""
-    asked = json.loads(json.dumps(_strict(config)))
-    if (directory / f"{name}.json").is_file() and read(name, directory)["config"] == asked:
-        return dict(read(name, directory)["outcome"])
-    write(name, measure(), command=command, config=config, directory=directory)
-    return dict(read(name, directory)["outcome"])
+    if (directory / f"{name}.json").is_file():
+        record = read(name, directory)
+        if record["config"] == json.loads(json.dumps(_strict(config))):
+            return dict(record["outcome"])
+    found: dict[str, Any] = json.loads(json.dumps(_strict(measure())))  # as a file gives it back
+    write(name, found, command=command, config=config, directory=directory)
+    return found
 
 
 def _strict(value: Any) -> Any:

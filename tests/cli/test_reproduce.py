@@ -67,8 +67,9 @@ def test_every_stage_has_recipes_that_can_be_read(name, tmp_path):
 
 @pytest.mark.slow
 def test_tune_shows_what_was_searched(corpora, encoder, tmp_path):
-    command = ["reproduce", "nli", "--stage", "tune", "--data", str(corpora), "--encoder", f"minilm={encoder}"]
-    command += ["--only", "cls-base", "--change", QUICK, "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
+    command = ["reproduce", "nli", "--stage", "tune", "--data", str(corpora), "--encoder", f"other={encoder}"]
+    change = json.dumps({**json.loads(QUICK), "encoder": "other"})  # a name, and no folder that a stage would make
+    command += ["--only", "cls-base", "--change", change, "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
     assert main(command) == 0
     assert "cls" in search(results.read("nli-tune", tmp_path))
 

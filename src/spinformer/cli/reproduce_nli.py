@@ -55,9 +55,10 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
     planned, sets = stage(args.stage, args.seeds, args.runs)
     jobs = _chosen(planned, args)
-    missing = sorted({folder for job in jobs if (folder := job.changes.get("encoder")) and not Path(folder).is_dir()})
-    if missing:
-        raise FileNotFoundError(f"there is no encoder {', '.join(missing)} yet; run --stage distil first")
+    given = {Path(job.changes["encoder"]) for job in jobs if "encoder" in job.changes}
+    awaited = sorted(str(path) for path in given if path.is_relative_to(args.runs) and not path.is_dir())
+    if awaited:
+        raise FileNotFoundError(f"there is no encoder {', '.join(awaited)} yet; run --stage distil first")
     if args.stage in LEARNING:
         prepare(jobs[0], place)
     records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)

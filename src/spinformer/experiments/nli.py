@@ -147,12 +147,9 @@ def weights(recipe: Recipe) -> dict[str, list[str]]:
     """sha256 of the models in folders that a run begins with or learns from: trained anew, they make it another run."""
     from spinformer.training.teacher import weight_files
 
-    folders = {option: Path(getattr(recipe, option) or "") for option in ("encoder", "teacher")}
-    return {
-        option: [results.sha256(path) for path in weight_files(folder)]
-        for option, folder in folders.items()
-        if getattr(recipe, option) and folder.is_dir()
-    }
+    named = {"encoder": recipe.encoder, "teacher": recipe.teacher}
+    folders = {option: Path(name) for option, name in named.items() if name and Path(name).is_dir()}
+    return {option: [results.sha256(path) for path in weight_files(folder)] for option, folder in folders.items()}
 
 
 def _on_file(kept: Path, job: Job, recipe: Recipe) -> bool:
