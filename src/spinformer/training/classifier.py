@@ -240,7 +240,7 @@ def _arguments(recipe: Recipe, output: Path, quiet: bool) -> TrainingArguments:
         logging_nan_inf_filter=False,
         report_to=["tensorboard"] if find_spec("tensorboard") else "none",
         dataloader_num_workers=recipe.workers,
-        accelerator_config={"non_blocking": True},  # the next batch is on its way while a GPU works
+        accelerator_config={"non_blocking": cuda},  # the next batch is on its way while a GPU works
         remove_unused_columns=False,
         label_names=["labels"],
         disable_tqdm=quiet,
