@@ -199,11 +199,25 @@ def test_batches_are_padded_as_the_tokenizer_pads(side, types):
     assert batch["targets"].shape == (5, 3)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("multiple", [1, 8, 13])
+def test_batches_are_padded_to_a_multiple(side, multiple):
+    tokens = tokenizer()
+    tokens.padding_side = side
+    data = texts(5)
+    batch = Collate(tokens, multiple)(Features(data, tokens, 64).__getitems__(range(5)))
+    wanted = tokens(list(data.first), list(data.second), padding=True, pad_to_multiple_of=multiple, return_tensors="pt")
+    for name, column in wanted.items():
+        assert torch.equal(batch[name], column), name
+
+
 def test_a_tokenizer_without_padding():
     tokens = tokenizer()
     tokens.pad_token = None
     with pytest.raises(ValueError, match="the tokenizer has no padding token"):
         Collate(tokens)
+    with pytest.raises(ValueError, match="multiple must be an integer of at least 1; got 0"):
+        Collate(tokenizer(), 0)
 
 
 # Views and a teacher.

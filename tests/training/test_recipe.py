@@ -98,6 +98,7 @@ def test_a_base_that_is_its_own_base(tmp_path):
         ("views: 2\n", "views are for a teacher to label, and there is none; got views 2"),
         ("near: minilm\n", "near is for views of texts, and there are none; got near 'minilm' and views 1"),
         ("head: dam\n", "head 'dam' needs `vectors`"),
+        ("head: dam\ncompile: true\n", "compile is for an encoder, and head 'dam' has none"),
         ("max_length: 4\n", "max_length must be an integer of at least 8; got 4"),
         ("limit: 0\n", "limit must be an integer of at least 1; got 0"),
         ("save_steps: -1\n", "save_steps must be an integer of at least 0; got -1"),

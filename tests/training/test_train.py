@@ -423,3 +423,25 @@ def test_two_processes_are_as_one(recipe, tmp_path, accumulation):
         "rng_state_0.pth",
         "rng_state_1.pth",
     ]
+
+
+def test_a_compiled_encoder_learns_the_same(recipe, tmp_path, monkeypatch):
+    from torch import nn
+
+    compiled = []
+    compile_module = nn.Module.compile
+
+    def plainly(module, **options):  # as torch would, but without a compiler of C++
+        compiled.append(module)
+        compile_module(module, backend="aot_eager", **options)
+
+    monkeypatch.setattr(nn.Module, "compile", plainly)
+    short = recipe.change(head="mean", epochs=1, steps=4, dropout=0.0, encoder_dropout=0.0)
+    train(short, tmp_path / "plain", quiet=True)
+    assert not compiled
+    train(short.change(compile=True), tmp_path / "compiled", quiet=True)
+    assert len(compiled) == 1
+    found, wanted = (load_file(tmp_path / name / "model.safetensors") for name in ("compiled", "plain"))
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-4, atol=1e-5)

@@ -13,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from spinformer import checks
 from spinformer.data.texts import Texts
 from spinformer.parallel import spread, workers
 from spinformer.progress import progress
@@ -133,9 +134,11 @@ def _cut(encoded: Any, max_length: int) -> int:
 
 
 class Collate:
-    """`Rows` to one batch, padded to the longest."""
+    """`Rows` to one batch, padded to the longest, or to the next multiple of `multiple` tokens."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Any, multiple: int = 1) -> None:
+        checks.at_least("multiple", multiple, 1)
+        self.multiple = multiple
         if tokenizer.pad_token_id is None:
             raise ValueError("the tokenizer has no padding token, which batches need; set tokenizer.pad_token")
         self.padding: Mapping[str, int] = {
@@ -146,7 +149,8 @@ class Collate:
 
     def __call__(self, rows: Any) -> dict[str, Tensor]:
         """The batch, with its attention_mask."""
-        places = torch.arange(int(rows.lengths.max()))
+        longest = -(-int(rows.lengths.max()) // self.multiple) * self.multiple
+        places = torch.arange(longest)
         mask = places < rows.lengths[:, None]
         if self.side == "left":
             mask = mask.flip(-1)

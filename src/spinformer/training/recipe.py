@@ -97,6 +97,7 @@ class Recipe:
     )
     log_steps: int = _option(50, "updates between log lines")
     workers: int = _option(0, "processes that prepare batches")
+    compile: bool = _option(False, "let torch compile the encoder: quicker steps for a minute at the start")
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -134,6 +135,8 @@ class Recipe:
             raise ValueError(f"near is for views of texts, and there are none; got near {self.near!r} and views 1")
         if self.head in WORD_HEADS and self.layers:
             raise ValueError(f"layers are those of an encoder, and head {self.head!r} has none; got {self.layers}")
+        if self.head in WORD_HEADS and self.compile:
+            raise ValueError(f"compile is for an encoder, and head {self.head!r} has none")
         if self.head in WORD_HEADS and self.vectors is None:
             raise ValueError(f"head {self.head!r} needs `vectors`, a GloVe file of word vectors")
         if (self.schedule == "steps") != bool(self.milestones):

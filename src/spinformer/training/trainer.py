@@ -1,7 +1,7 @@
 """The Hugging Face Trainer with what our recipes add: averaging, mixup, consistency, diagnostics, safe checkpoints."""
 
 import inspect
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from transformers import ProgressCallback, Trainer, TrainerCallback, TrainerStat
 from transformers.trainer import TRAINER_STATE_NAME
 
 from spinformer.data.features import Collate, Features, LengthSampler
+from spinformer.models.hidden import encoder
 from spinformer.models.neurogame.heads import by_head
 from spinformer.training.average import Average
 from spinformer.training.meter import Bar, Meter
@@ -24,6 +25,7 @@ from spinformer.training.together import disagreement, together
 
 # Written last into a checkpoint: without it the folder is what a killed process left behind.
 COMPLETE = "complete"
+TILE = 8
 
 
 class ClassifierTrainer(Trainer):
@@ -41,15 +43,19 @@ class ClassifierTrainer(Trainer):
         self.plays, self.mixes = bool(getattr(model, "plays", False)), "mix" in accepted
         if recipe.mixup and not self.mixes:
             raise ValueError(f"mixup is for heads on an encoder; {type(model).__name__} cannot mix")
+        # GPUs are quickest where lengths are multiples of TILE; none may be longer than the encoder takes.
+        multiple = TILE if args.device.type == "cuda" and recipe.max_length % TILE == 0 else 1
         super().__init__(
             model=model,
             args=args,
             train_dataset=train,
             eval_dataset=dev,
-            data_collator=Collate(tokenizer),
+            data_collator=Collate(tokenizer, multiple),
             processing_class=tokenizer,
             compute_metrics=_accuracy,
         )
+        if recipe.compile:
+            encoder(model).compile(dynamic=True)
         self.average = Average(model, recipe.ema) if recipe.ema else None  # where the model has been moved to
         self.model_accepts_loss_kwargs = False  # the loss is a mean over the rows of a batch
         self.add_callback(_Steps(self))
@@ -160,8 +166,13 @@ class ClassifierTrainer(Trainer):
         self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """With the averaged weights, where there are any; it draws no random number that training would have drawn."""
-        with nullcontext() if self.average is None else self.average.applied(), torch.random.fork_rng(devices=[]):
+        """With the averaged weights, where there are any; it draws no random number that training would have drawn, and
+        is not worth compiling for."""
+        with ExitStack() as stack:
+            if self.average is not None:
+                stack.enter_context(self.average.applied())
+            stack.enter_context(torch.random.fork_rng(devices=[]))
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
             return super().evaluate(*args, **kwargs)
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
