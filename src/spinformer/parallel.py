@@ -1,9 +1,10 @@
-"""Work on many texts spread over the machine's cores."""
+"""Work spread over processes: of many texts over the machine's cores, or of long runs each in a process of its own."""
 
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from typing import Any, TypeVar
 
 Part = TypeVar("Part")
@@ -28,6 +29,25 @@ def spread(function: Callable[[Part], Result], parts: Sequence[Part], *, process
         yield from pool.map(_do, parts)
 
 
+def separately(
+    function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], *, processes: int
+) -> Iterator[tuple[int, Callable[[], Result]]]:
+    """The place of each task, and what gives function(*task) or raises, as they end: so many at once, each in a fresh
+    process with one thread; where processes is 1, one after the other in this one, when its result is asked for.
+
+    Function, tasks and results are pickled where there are several processes.
+    """
+    if processes == 1:
+        for place, task in enumerate(tasks):
+            yield place, partial(function, *task)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=_one_thread, max_tasks_per_child=1) as pool:
+        futures = {pool.submit(function, *task): place for place, task in enumerate(tasks)}
+        for future in as_completed(futures):
+            yield futures[future], future.result
+
+
 def workers(rows: int) -> int:
     """Processes for so many rows: all cores, or 1 where that is not worth the forking."""
     return cores() if rows >= MANY else 1
@@ -42,6 +62,12 @@ def _begin(function: Callable[[Any], Any]) -> None:
     global _work
     _work = function
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not outlive a fork
+
+
+def _one_thread() -> None:
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def _do(part: Any) -> Any:

@@ -12,8 +12,6 @@ stopped goes on from there. Each stage can be run for any classifier: a second t
 """
 
 import argparse
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from spinformer.data.highlights import Highlights, read_highlights
 from spinformer.data.named import load_texts
 from spinformer.data.texts import Texts
 from spinformer.experiments.forms import FORMS
+from spinformer.parallel import separately
 from spinformer.progress import progress
 from spinformer.training.ground import Grounding
 
@@ -75,10 +74,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         seeds = range(args.seeds) if args.stage in ("frozen", "ess") else range(1)
         tasks = [(folder, seed) for folder in args.model for seed in seeds]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.jobs, mp_context=context, max_tasks_per_child=1) as pool:
-        futures = [pool.submit(_measure, args, options, folder, what) for folder, what in tasks]
-        found = [future.result() for future in progress(futures, args.stage)]
+    runs = separately(_measure, [(args, options, folder, what) for folder, what in tasks], processes=args.jobs)
+    measured = {place: finish() for place, finish in progress(runs, args.stage, len(tasks))}
+    found = [measured[place] for place in range(len(tasks))]
     path = results.write(
         args.name or f"grounding-{args.stage}",
         {"texts": len(train), "runs": found},
@@ -110,13 +108,12 @@ def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
 
 
 def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: Any) -> dict[str, Any]:
-    """One run of a stage, in a process of its own: a form by its name, or a seed; from file, if it is there."""
+    """One run of a stage: a form by its name, or a seed; from file, if it is there."""
     from spinformer.experiments import grounding
     from spinformer.explain.grounded import Grounded
     from spinformer.models.grounding import digest
     from spinformer.models.load import load_classifier
 
-    torch.set_num_threads(max(1, torch.get_num_threads() // args.jobs))
     model, tokenizer = load_classifier(folder, device=args.device)
     train, test, highlights = _texts(args)
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
