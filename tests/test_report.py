@@ -3,7 +3,7 @@
 import json
 import math
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 from statistics import stdev
@@ -79,7 +79,7 @@ def test_results_say_where_they_come_from():
         assert {"config", "data", "hardware", "versions", "written", "outcome"} <= set(record)
 
 
-def test_runs_are_gathered(tmp_path):
+def test_runs_are_gathered(tmp_path, monkeypatch):
     def run(job, seed, accuracy):
         return {"job": job, "seed": seed, "scores": {"dev": {"accuracy": accuracy}}}
 
@@ -88,16 +88,20 @@ def test_runs_are_gathered(tmp_path):
         results.write(
             name, {"runs": runs}, command=f"spinformer {name}", config={}, data={"f": "0"}, directory=tmp_path
         )
-    tool = [sys.executable, str(ROOT / "tools" / "gather.py"), "--results", str(tmp_path)]
+
+    def gather(name, *files):
+        words = [name, *(str(tmp_path / f"{file}.json") for file in files), "--results", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", ["gather.py", *words])
+        runpy.run_path(str(ROOT / "tools" / "gather.py"), run_name="__main__")
+
     for name, second in (("both", "new"), ("again", "both")):  # what was gathered can be gathered again
-        subprocess.run([*tool, name, tmp_path / "old.json", tmp_path / f"{second}.json"], check=True)
+        gather(name, "old", second)
         found = results.read(name, tmp_path)["outcome"]
         assert found["means"] == {"a": {"dev": pytest.approx(60)}, "b": {"dev": 20}, "c": {"dev": 30}}
     assert [source["command"] for source in found["sources"]] == ["spinformer old", "spinformer old", "spinformer new"]
     results.write("other", {"runs": []}, command="spinformer", config={}, data={"f": "1"}, directory=tmp_path)
-    done = subprocess.run([*tool, "x", tmp_path / "old.json", tmp_path / "other.json"], capture_output=True, text=True)
-    assert done.returncode
-    assert "not trained on the same files: old.json, other.json" in done.stderr
+    with pytest.raises(SystemExit, match=r"not trained on the same files: old\.json, other\.json"):
+        gather("x", "old", "other")
 
 
 def test_missing_extra_is_named():

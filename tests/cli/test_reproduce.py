@@ -11,6 +11,7 @@ from spinformer.cli import main
 from spinformer.cli.reproduce_nli import STAGES
 from spinformer.experiments.nli import DEV, TESTS, Place, recipe_of
 from spinformer.experiments.nli_stages import stage
+from spinformer.models.neurogame.heads import JOINT
 from spinformer.report.nli import classifiers, search
 from tests.tiny import rows
 
@@ -36,7 +37,7 @@ QUICK = json.dumps({"epochs": 1, "batch_size": 16, "ema": 0.9, "max_length": 32,
 @pytest.mark.slow
 def test_heads(corpora, encoder, tmp_path, capsys):
     command = ["reproduce", "nli", "--stage", "heads", "--data", str(corpora), "--encoder", f"minilm={encoder}"]
-    command += ["--seeds", "1", "--only", "neurogame", "mean", "--change", QUICK]
+    command += ["--seeds", "0", "--only", "neurogame", "mean", "--change", QUICK]
     command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
     assert main(command) == 0
     record = results.read("nli-heads", tmp_path)
@@ -54,7 +55,7 @@ def test_heads(corpora, encoder, tmp_path, capsys):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_every_stage_has_recipes_that_can_be_read(name, tmp_path):
-    jobs, sets = stage(name, 2, tmp_path)
+    jobs, sets = stage(name, (0, 1), tmp_path)
     place = Place(tmp_path, {"minilm": "here/minilm"}, tmp_path / "vectors.txt", tmp_path)
     recipes = [recipe_of(job, place) for job in jobs]
     assert len({(job.name, job.seed) for job in jobs}) == len(jobs) > 0
@@ -139,7 +140,7 @@ def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path, capsys):
     common += ["--runs", str(runs), "--results", str(tmp_path)]
     quick = {"epochs": 1, "steps": 4, "batch_size": 16, "ema": 0.9, "max_length": 32}
     assert main(["reproduce", "nli", "--stage", "teacher", *common, "--change", json.dumps(quick)]) == 0
-    command = ["reproduce", "nli", *common, "--seeds", "2", "--change", json.dumps(quick), "--stage"]
+    command = ["reproduce", "nli", *common, "--seeds", "0", "1", "--change", json.dumps(quick), "--stage"]
     assert main([*command, "pilot"]) == 0
     pilots = results.read("nli-pilot", tmp_path)["outcome"]["runs"]
     assert [run["job"] for run in pilots] == ["dropout", "without"]
@@ -157,18 +158,30 @@ def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path, capsys):
     assert [run["recipe"]["encoder"] for run in (*pilots, *joint)] == [encoder.name] * 4
     assert all(set(run["scores"]) == {"snli_dev", *TESTS} for run in joint)
 
+    assert main([*command, "apart", "--only", "neurogame", "cls", "--jobs", "2"]) == 0
+    parts = results.read("nli-apart", tmp_path)["outcome"]["runs"]
+    assert [(run["job"], run["seed"]) for run in parts] == [
+        (head, seed) for head in JOINT if head in ("neurogame", "cls") for seed in (0, 1)
+    ]
+    for run in parts:
+        whole = joint[run["seed"]]
+        assert (run["recipe"], run["train_seconds"]) == (whole["recipe"], whole["train_seconds"])
+        assert run["parameters"] < whole["parameters"]
+        folder = runs / "apart" / f"{run['job']}-{run['seed']}"
+        assert apart(weights(runs / "distil" / f"joint-{run['seed']}"), weights(folder)) == 0
+
     still = json.dumps({**quick, "learning_rate": 1e-9})  # ends where it began
     assert main([*command, "taught", "--only", "mean", "grounded", "--change", still]) == 0
     record = results.read("nli-taught", tmp_path)
     found = record["outcome"]
     rows = [("mean", 0), ("mean", 1), ("grounded", 0), ("grounded", 1)]
     assert [(run["job"], run["seed"]) for run in found["runs"]] == rows
-    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 7 * 200)] * 4
+    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 10 * 200)] * 4
     recipes = [run["recipe"] for run in found["runs"]]
     assert [recipe["settle"] for recipe in recipes] == [0, 0, 1, 1]
     assert [recipe["encoder"] for recipe in recipes] == ["joint-0", "joint-1"] * 2
     assert {(recipe["near"], recipe["teacher"], recipe["views"]) for recipe in recipes} == {
-        (encoder.name, "teacher-0", 7)
+        (encoder.name, "teacher-0", 10)
     }
     assert set(found["means"]) == {"mean", "grounded"}
     assert str(tmp_path) not in json.dumps(record)  # no folder of this machine

@@ -80,6 +80,32 @@ def test_each_head_answers_as_it_would_alone(encoder, game, residual):
                 the_same(found, gradients(wanted, own), atol=1e-5)
 
 
+@GAMES
+@pytest.mark.parametrize("more", [{}, {"residual": True, "classifier_layers": 2, "layers": (1, 0)}], ids=str)
+def test_a_part_answers_as_it_did_in_the_whole(encoder, game, more, tmp_path):
+    whole = randomise(build(encoder, "joint", game, **more)).eval()
+    wanted, before = whole(**inputs()), whole.state_dict()
+    for place, head in enumerate(JOINT):
+        part = whole.part(head)
+        assert (part.config.head, part.config.id2label, part.training) == (head, whole.config.id2label, False)
+        assert part.plays == (head == "neurogame")
+        part.save_pretrained(tmp_path / head)
+        part.model.encoder.get_input_embeddings().weight.data.zero_()  # its own, not the whole's
+        again = AutoModelForSequenceClassification.from_pretrained(tmp_path / head)
+        output = again(**inputs())
+        torch.testing.assert_close(output.logits, wanted.each[:, place], rtol=1e-5, atol=1e-5)
+        assert output.each is None
+    assert whole.config.head == "joint"
+    the_same(whole.state_dict(), before, rtol=0, atol=0)
+
+
+def test_parts_that_there_are_not(joint, encoder):
+    with pytest.raises(ValueError, match=r"head must be one of .*; got 'joint'"):
+        joint.part("joint")
+    with pytest.raises(ValueError, match="only a joint classifier has parts; this one has head 'mean'"):
+        build(encoder, "mean").part("mean")
+
+
 def test_no_head_reaches_the_parts_of_another(joint):
     each = joint(**inputs()).each
     for place, head in enumerate(JOINT):

@@ -1,5 +1,5 @@
 """Train and score every classifier of docs/nli.md: the search for a recipe, the heads, the larger encoder, and what
-learns from it (in this order: teacher, pilot, distil, taught).
+learns from it (in this order: teacher, pilot, distil, apart, taught).
 
 Needs the corpora as files: snli_train, snli_dev, snli_test, mnli_train, mnli_dev_matched, breaking_nli, monli,
 hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label), and a GPU.
@@ -16,7 +16,7 @@ from spinformer import results
 from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
 from spinformer.experiments.nli_stages import SEEDS, stage, summary
 
-STAGES = ("tune", "where", "base", "heads", "teacher", "pilot", "distil", "taught", "gate", "single")
+STAGES = ("tune", "where", "base", "heads", "teacher", "pilot", "distil", "apart", "taught", "gate", "single")
 LEARNING = ("pilot", "distil", "taught")  # from the model of stage teacher
 
 
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vectors", type=Path, help="GloVe file, for stage base")
     parser.add_argument("--runs", type=Path, default=Path("runs/nli"), help="folder for models (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time (default 1)")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="of each row (default %(default)s)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="of each row (default 0 1 2)")
     parser.add_argument(
         "--change",
         type=json.loads,
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     awaited = sorted(str(path) for path in given if path.is_relative_to(args.runs) and not path.is_dir())
     if awaited:
         raise FileNotFoundError(f"there is no encoder {', '.join(awaited)} yet; run --stage distil first")
-    if args.stage in LEARNING:
+    if args.stage in LEARNING and args.jobs > 1:  # one alone finds what the one before it has left
         prepare(jobs[0], place)
     records = perform(jobs, place, stage=args.stage, sets=sets, workers=args.jobs)
     if not records:
@@ -67,10 +67,10 @@ def run(args: argparse.Namespace) -> int:
     path = results.write(
         args.name or f"nli-{args.stage}",
         summary(records),
-        command=f"spinformer reproduce nli --stage {args.stage} --seeds {args.seeds}",
+        command=f"spinformer reproduce nli --stage {args.stage} --seeds {' '.join(map(str, args.seeds))}",
         config={
             "stage": args.stage,
-            "seeds": args.seeds,
+            "seeds": list(args.seeds),
             "change": args.change,
             "rows": sorted({job.name for job in jobs}),
         },

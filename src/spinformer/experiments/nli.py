@@ -5,7 +5,7 @@ import multiprocessing
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from spinformer import results
+from spinformer.parallel import separately
 from spinformer.progress import progress
 from spinformer.training.recipe import WORD_HEADS, Recipe
 
@@ -25,13 +26,17 @@ TRAIN = ("snli_train", "mnli_train")
 
 @dataclass(frozen=True)
 class Job:
-    """One training run: a recipe file, what is changed in it, a seed, the files of the data folder to train on."""
+    """One training run: a recipe file, what is changed in it, a seed, the files of the data folder to train on.
+
+    part: nothing is trained; the classifier is the head `name` of the joint one that the recipe has for its encoder.
+    """
 
     name: str
     config: str = "default"
     changes: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     train: Sequence[str] = TRAIN
+    part: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,12 @@ def perform(
     kept = place.runs / stage
     kept.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if not _on_file(kept, job, recipe_of(job, place))]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=1) as pool:
-        futures = {pool.submit(run, job, place, kept, tuple(sets)): job for job in waiting}
-        for future in progress(as_completed(futures), stage, len(futures)):
-            try:
-                future.result()
-            except Exception as error:  # the others go on; what failed is run again next time
-                print(f"{stage}: {futures[future].name} failed: {error!r}", flush=True)
+    tasks = [(job, place, kept, tuple(sets)) for job in waiting]
+    for number, finish in progress(separately(run, tasks, processes=workers), stage, len(tasks)):
+        try:
+            finish()
+        except Exception as error:  # the others go on; what failed is run again next time
+            print(f"{stage}: {waiting[number].name} failed: {error!r}", flush=True)
     return [results.read(_record(kept, job).stem, kept) for job in jobs if _record(kept, job).is_file()]
 
 
@@ -83,11 +86,10 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     from spinformer.evaluate.classifier import evaluate
     from spinformer.training.classifier import train
 
-    torch.set_num_threads(1)
     recipe = recipe_of(job, place)
     folder = kept / f"{job.name}-{job.seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    record = train(recipe, folder, quiet=True)
+    record = _part(recipe.encoder, job.name, folder) if job.part else train(recipe, folder, quiet=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForSequenceClassification.from_pretrained(folder).to(device)
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -123,6 +125,24 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     )
     dev = scored.get(DEV, {}).get("scores", {}).get("accuracy", float("nan"))
     print(f"{job.name} seed {job.seed}: {record['seconds']:.0f} s, {DEV} {100 * dev:.2f}", flush=True)
+
+
+def _part(whole: str, head: str, folder: Path) -> dict[str, Any]:
+    """Leave in `folder` a head of the joint classifier in `whole`; returns how that one was trained."""
+    from transformers import AutoTokenizer
+
+    from spinformer.models import NeuroGameForSequenceClassification
+    from spinformer.training.card import write_card
+    from spinformer.training.classifier import RECORD
+
+    model = NeuroGameForSequenceClassification.from_pretrained(whole).part(head)
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(whole).save_pretrained(folder)
+    trained: dict[str, Any] = json.loads((Path(whole) / RECORD).read_text())
+    record = {**trained, "parameters": sum(parameter.numel() for parameter in model.parameters()), "part": head}
+    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+    write_card(folder, record)
+    return record
 
 
 def recipe_of(job: Job, place: Place) -> Recipe:

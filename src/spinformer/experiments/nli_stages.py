@@ -6,9 +6,10 @@ from statistics import fmean
 from typing import Any
 
 from spinformer.experiments.nli import CONFIGS, DEV, TESTS, Job
+from spinformer.models.neurogame.heads import JOINT
 from spinformer.training.recipe import read_yaml
 
-SEEDS = 3
+SEEDS = (0, 1, 2)
 # Rows of the table that are trained by one recipe, with the file in configs/nli of each.
 HEADS = {
     "neurogame": "default",
@@ -76,13 +77,15 @@ PILOTS: Mapping[str, Mapping[str, Any]] = {
 PILOT_STEPS = 1500
 
 
-def stage(name: str, seeds: int = SEEDS, runs: Path = Path("runs/nli")) -> tuple[Sequence[Job], Sequence[str]]:
+def stage(
+    name: str, seeds: Sequence[int] = SEEDS, runs: Path = Path("runs/nli")
+) -> tuple[Sequence[Job], Sequence[str]]:
     """Jobs and sets of a stage: "tune" (the search) and "where" (what the game reads), both on the development set
     alone; "base" (the larger encoder, one seed, and the two models on word vectors), "teacher" (the larger encoder with
     the plainest head), "pilot" (short runs of "distil", on the development set alone), "distil" (encoders that learn
-    from the teacher under all heads at once), "taught" (every head on these, with the teacher), "gate" (parts of texts
-    drawn by the game's own attention), "single" (a classifier of the hypothesis alone) or "heads" (every head). runs:
-    the folder of earlier stages.
+    from the teacher under all heads at once), "apart" (each of these heads alone, as it is), "taught" (every head anew
+    on these encoders, with the teacher), "gate" (parts of texts drawn by the game's own attention), "single" (a
+    classifier of the hypothesis alone) or "heads" (every head). runs: the folder of earlier stages.
     """
     everything = (DEV, *TESTS)
     if name == "teacher":
@@ -97,24 +100,28 @@ def stage(name: str, seeds: int = SEEDS, runs: Path = Path("runs/nli")) -> tuple
     if name == "where":
         return [Job(where, "default", changed) for where, changed in WHERE.items()], (DEV,)
     if name == "base":
-        words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in range(seeds)]
+        words = [Job(model, model, seed=seed) for model in ("esim", "dam") for seed in seeds]
         return [Job("mpnet", "mpnet"), *words], everything
     teacher = {"teacher": str(runs / "teacher" / "teacher-0")}
     if name == "pilot":
         short = {"steps": PILOT_STEPS, **teacher}
         return [Job(pilot, "distil", {**short, **changed}, 0, TAUGHT) for pilot, changed in PILOTS.items()], (DEV,)
     if name == "distil":
-        return [Job("joint", "distil", teacher, seed, TAUGHT) for seed in range(seeds)], everything
+        return [Job("joint", "distil", teacher, seed, TAUGHT) for seed in seeds], everything
+    joint = {seed: {"encoder": str(runs / "distil" / f"joint-{seed}")} for seed in seeds}
+    if name == "apart":
+        return [
+            Job(head, "distil", joint[seed], seed, TAUGHT, part=True) for head in JOINT for seed in seeds
+        ], everything
     if name == "taught":
         options = {**read_yaml(CONFIGS / "taught.yaml", bases=False), **teacher}
         del options["train"]
-        encoders = [{"encoder": str(runs / "distil" / f"joint-{seed}")} for seed in range(seeds)]
         return [
-            Job(head, file, {**options, **encoder, **OWN.get(head, {})}, seed, TAUGHT)
+            Job(head, file, {**options, **joint[seed], **OWN.get(head, {})}, seed, TAUGHT)
             for head, file in HEADS.items()
-            for seed, encoder in enumerate(encoders)
+            for seed in seeds
         ], everything
-    return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in range(seeds)], everything
+    return [Job(head, file, seed=seed) for head, file in HEADS.items() for seed in seeds], everything
 
 
 def summary(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -27,8 +27,10 @@ NAMES = {
     "dam": "DAM, GloVe 100d",
     "esim": "ESIM, GloVe 100d",
 }
-# Two-sided 95% points of Student's t for 2 and for 4 degrees of freedom: three seeds, and two means of three seeds.
-STUDENT = {2: 4.303, 4: 2.776}
+# Heads that NeuroGame is held against.
+OTHERS = ("cls", "mean", "attention")
+# Two-sided 95% points of Student's t by degrees of freedom: of n seeds n - 1, of two means n + m - 2.
+STUDENT = {2: 4.303, 4: 2.776, 5: 2.571, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228}
 # Table 5 of the NeuroGame paper, as printed there.
 TABLE_5 = (
     ("DAM", 83.30, 68.41, "382K"),
@@ -86,6 +88,11 @@ def difference(record: Record) -> str:
 
 def paired(record: Record) -> str:
     """The same where the runs of one seed share their encoder: the interval is of the differences seed by seed."""
+    found = {name: sorted(run["seed"] for run in runs) for name, runs in rows(record).items()}
+    for name in OTHERS:
+        if found[name] != found["neurogame"]:
+            got = f"{found['neurogame']} of neurogame and {found[name]} of {name}"
+            raise ValueError(f"expected the same seeds of both heads; got {got}")
 
     def spread(a: Sequence[float], b: Sequence[float]) -> float:
         apart = [x - y for x, y in zip(a, b, strict=True)]
@@ -98,12 +105,7 @@ def _against(record: Record, spread: Callable[[Sequence[float], Sequence[float]]
     columns = {"snli_dev": "SNLI dev", **{name: SETS[name] for name in ("snli_test", "mnli_dev_matched", "sick_test")}}
     found = {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in rows(record).items()}
     lines = []
-    for name in ("cls", "mean", "attention"):
-        seeds = [[run["seed"] for run in found[one]] for one in ("neurogame", name)]
-        if seeds[0] != seeds[1]:
-            raise ValueError(
-                f"expected the same seeds of both heads; got {seeds[0]} of neurogame and {seeds[1]} of {name}"
-            )
+    for name in OTHERS:
         cells = []
         for column in columns:
             a, b = (accuracies(found[one], column) for one in ("neurogame", name))

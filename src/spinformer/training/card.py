@@ -50,7 +50,7 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
     path.write_text(
         TEMPLATE.format(
             title=folder.name,
-            head=recipe["head"],
+            head=record.get("part", recipe["head"]),  # of several that were trained at once, where there is a part
             encoder=Path(recipe["encoder"] if recipe["head"] not in ("dam", "esim") else recipe["vectors"]).name,
             parameters=record["parameters"],
             pairs=record["pairs"],

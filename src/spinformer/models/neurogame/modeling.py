@@ -1,5 +1,6 @@
 """The NeuroGame Transformer as Hugging Face models: any encoder, the game on its last layer, a classifier."""
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from transformers import (
     PreTrainedModel,
 )
 
+from spinformer import checks
 from spinformer.models import checkpoints
 from spinformer.models.grounding import GameHead
 from spinformer.models.neurogame.configuration import NeuroGameConfig
 from spinformer.models.neurogame.encoder import among, no_pooler, pretrained, set_dropout
-from spinformer.models.neurogame.heads import Layers, NeuroGamePooling, by_head, classifier, mean_answer, pooling
+from spinformer.models.neurogame.heads import JOINT, Layers, NeuroGamePooling, by_head, classifier, mean_answer, pooling
 from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroGameModelOutput
 
 
@@ -182,6 +184,30 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             model.model.encoder = pretrained(path, encoder_config)
         if found is encoder_config:
             encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
+        return model
+
+    def part(self, head: str) -> "NeuroGameForSequenceClassification":
+        """A classifier of its own with one head of a joint one, by name, as it was trained, and the encoder."""
+        if self.config.head != "joint":
+            raise ValueError(f"only a joint classifier has parts; this one has head {self.config.head!r}")
+        checks.choice("head", head, JOINT)
+        config: Any = copy.deepcopy(self.config)
+        config.head = head
+        if head != "neurogame":
+            config.game = {}
+        whole: Any = self
+        place = JOINT.index(head)
+        model = type(self)(config).train(self.training)
+        model.to(device=self.device, dtype=self.dtype)
+        pairs = (
+            (model.model.encoder, whole.model.encoder),
+            (model.model.layers, whole.model.layers),
+            (model.model.pooling, whole.model.pooling.each[place]),
+            (model.classifier, whole.classifier.each[place]),
+        )
+        for own, trained in pairs:
+            if own is not None:
+                own.load_state_dict(trained.state_dict())
         return model
 
     def forward(
