@@ -4,6 +4,7 @@ Stages:
   forms     one form of the game head after another, on development texts; results/grounding-forms.json
   frozen    the head on a frozen classifier, several seeds, beside the methods that are cheap; results/NAME.json
   methods   the head of one seed beside every other method; results/NAME.json
+  pooling   a softmax attention on the frozen encoder, beside chance; results/NAME.json
   together  classifiers trained with objective `grounded`, beside the methods that are cheap; results/NAME.json
   ess       of games as of `frozen` or `together`, the effective sample size under Gibbs weights and the convergence of
             the mean field
@@ -27,7 +28,7 @@ from spinformer.parallel import separately
 from spinformer.progress import progress
 from spinformer.training.ground import Grounding
 
-STAGES = ("forms", "frozen", "methods", "together", "ess")
+STAGES = ("forms", "frozen", "methods", "pooling", "together", "ess")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first", help="column of the only text, where the files have pairs and the model takes one")
     parser.add_argument("--count", type=int, default=1000, help="texts to measure on, the first ones (default 1000)")
     parser.add_argument("--limit", type=int, help="texts to ground on, drawn at random (default all)")
-    parser.add_argument("--seeds", type=int, default=3, help="of `frozen` (default 3)")
+    parser.add_argument("--seeds", type=int, default=3, help="of `frozen`, `pooling` and `ess` (default 3)")
     parser.add_argument("--epochs", type=int, default=1, help="of grounding (default 1)")
     parser.add_argument("--batch-size", type=int, default=128, help="of grounding (default 128)")
     parser.add_argument("--subsets", type=int, default=4, help="masked passes a text and epoch (default 4)")
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.stage == "together":
         tasks = [(folder, seed) for seed, folder in enumerate(args.model)]
     else:
-        seeds = range(args.seeds) if args.stage in ("frozen", "ess") else range(1)
+        seeds = range(args.seeds) if args.stage in ("frozen", "pooling", "ess") else range(1)
         tasks = [(folder, seed) for folder in args.model for seed in seeds]
     runs = separately(_measure, [(args, options, folder, what) for folder, what in tasks], processes=args.jobs)
     measured = {place: finish() for place, finish in progress(runs, args.stage, len(tasks))}
@@ -127,7 +128,7 @@ def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: An
         place, own = args.runs / f"{Path(folder).name}-{what}", replace(options, seed=what)
         if args.stage == "methods":
             return {"seed": what, **grounding.everything(trial, own, place, additive=args.additive)}
-        measure = grounding.frozen if args.stage == "frozen" else grounding.ess
+        measure = {"frozen": grounding.frozen, "ess": grounding.ess, "pooling": grounding.pooling}[args.stage]
         return {"seed": what, **measure(trial, own, place)}
 
     return results.once(
@@ -143,6 +144,7 @@ def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: An
             "highlights": None if highlights is None else [highlights.texts.fingerprint(), highlights.spans],
             "bf16": args.bf16,
             "additive": args.additive,
+            "pooling": args.stage in ("methods", "pooling"),
         },
         directory=args.runs / "measured",
     )

@@ -12,6 +12,7 @@ from spinformer.explain.attribution import (
     GradientTimesInput,
     IntegratedGradients,
     KernelShap,
+    LearntPooling,
     LeaveOneOut,
     NeuroGameScores,
     RandomScores,
@@ -27,7 +28,8 @@ EVALUATIONS = 200
 @dataclass(frozen=True)
 class Source:
     """What methods are made of. grounded: the classifier's game, where it has one; additive: a trained explainer;
-    evaluations: masked passes a text for the methods that sample; seed: theirs.
+    evaluations: masked passes a text for the methods that sample; seed: theirs. pooling: a softmax attention that was
+    trained on the classifier's encoder, where its head is another.
     """
 
     classifier: MaskedClassifier
@@ -35,6 +37,7 @@ class Source:
     additive: AdditiveExplainer | None = None
     evaluations: int = EVALUATIONS
     seed: int = 0
+    pooling: LearntPooling | None = None
 
 
 def _game(what: Score) -> Callable[[Source], Method]:
@@ -55,6 +58,17 @@ def _additive(source: Source) -> Method:
     return source.additive
 
 
+def _attention(source: Source) -> Method:
+    """The classifier's own, where it has one."""
+    if source.pooling is not None and _head(source) != "attention":
+        return source.pooling
+    return AttentionPooling(source.classifier)
+
+
+def _head(source: Source) -> str:
+    return str(getattr(source.classifier.model.config, "head", None))
+
+
 def _own(what: GameScore) -> Callable[[Source], Method]:
     return lambda source: NeuroGameScores(source.classifier, what)
 
@@ -72,7 +86,7 @@ METHODS: Mapping[str, Callable[[Source], Method]] = {
     **{what: _game(what) for what in GAMES},
     **ANY,
     "additive": _additive,
-    "attention-pooling": lambda source: AttentionPooling(source.classifier),
+    "attention-pooling": _attention,
     **{f"neurogame-{what}": _own(what) for what in get_args(GameScore)},
 }
 
@@ -84,7 +98,8 @@ def offered(source: Source) -> list[str]:
         *(GAMES if source.grounded is not None else ()),
         *ANY,
         *(["additive"] if source.additive is not None else []),
-        *own.get(str(getattr(source.classifier.model.config, "head", None)), []),
+        *(["attention-pooling"] if source.pooling is not None and _head(source) != "attention" else []),
+        *own.get(_head(source), []),
     ]
 
 

@@ -16,8 +16,9 @@ from spinformer.evaluate.methods import GAMES, Source, methods
 from spinformer.evaluate.methods import others as rest
 from spinformer.evaluate.panel import Panel
 from spinformer.experiments.forms import FORMS, START
-from spinformer.explain.attribution import AdditiveExplainer
+from spinformer.explain.attribution import AdditiveExplainer, LearntPooling
 from spinformer.explain.attribution.additive import RECORD
+from spinformer.explain.attribution.pooling import WEIGHTS
 from spinformer.explain.grounded import Grounded
 from spinformer.models.grounding import CONFIG, FOLDER, GameHead, digest, own_game
 from spinformer.models.masked import MaskedClassifier
@@ -68,13 +69,24 @@ def ess(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
 
 
 def everything(trial: Trial, options: Grounding, folder: Path, *, additive: bool = True) -> dict[str, Any]:
-    """Ground by `options` and compare with every other method, with an additive explainer given as many passes."""
+    """Ground by `options` and compare with every other method, with an additive explainer given as many passes, and a
+    softmax attention on the same encoder."""
     head, seconds = _ground(trial, options, folder)
     grounded = Grounded(trial.model, head)
     classifier = trial.classifier(grounded)
     explainer = _additive(trial, classifier, options, folder) if additive else None
-    others = rest(Source(classifier, additive=explainer, seed=options.seed))
+    pooling = _pooling(trial, classifier, options, folder)
+    others = rest(Source(classifier, additive=explainer, seed=options.seed, pooling=pooling))
     return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, others)}
+
+
+def pooling(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
+    """A softmax attention on the encoder of the frozen classifier, and chance beside it; no game is needed."""
+    classifier = MaskedClassifier(trial.model, trial.tokenizer, options.masking, bf16=trial.bf16)
+    learnt = _pooling(trial, classifier, options, folder)
+    chosen = methods(("attention-pooling", "random"), Source(classifier, seed=options.seed, pooling=learnt))
+    panel = Panel(classifier, trial.test, None, trial.max_length)
+    return {"pooling": learnt.record, **panels.measure(panel, chosen, highlights=trial.highlights).to_dict()}
 
 
 def together(trial: Trial, grounded: Grounded, seed: int = 0) -> dict[str, Any]:
@@ -116,6 +128,25 @@ def _additive(trial: Trial, classifier: MaskedClassifier, options: Grounding, fo
     )
     explainer.save(place)
     return explainer
+
+
+def _pooling(trial: Trial, classifier: MaskedClassifier, options: Grounding, folder: Path) -> LearntPooling:
+    """The softmax attention that lies in the folder, or else one trained on the texts that the head is."""
+    place = folder / "pooling"
+    _begin(trial, options, place, WEIGHTS)
+    if (place / WEIGHTS).is_file():
+        return LearntPooling.load(place, classifier)
+    learnt = LearntPooling(classifier, seed=options.seed)
+    learnt.train(
+        trial.train,
+        epochs=options.epochs,
+        batch_size=options.batch_size,
+        max_length=trial.max_length,
+        seed=options.seed,
+        quiet=True,
+    )
+    learnt.save(place)
+    return learnt
 
 
 def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[GameHead, float | None]:

@@ -4,6 +4,7 @@ from spinformer.explain.attribution.additive import AdditiveExplainer
 from spinformer.explain.attribution.base import Attribution
 from spinformer.explain.attribution.gradients import GradientTimesInput, IntegratedGradients
 from spinformer.explain.attribution.own import AttentionPooling, NeuroGameScores
+from spinformer.explain.attribution.pooling import LearntPooling
 from spinformer.explain.attribution.shapley import KernelShap, ShapleySampling
 from spinformer.explain.attribution.simple import LeaveOneOut, RandomScores
 
@@ -14,6 +15,7 @@ __all__ = [
     "GradientTimesInput",
     "IntegratedGradients",
     "KernelShap",
+    "LearntPooling",
     "LeaveOneOut",
     "NeuroGameScores",
     "RandomScores",

@@ -1,0 +1,149 @@
+"""A softmax-attention pooling learnt on the frozen encoder of a classifier whose own head is another."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from spinformer import checks
+from spinformer.data.features import Collate, Features, LengthSampler
+from spinformer.data.texts import Texts
+from spinformer.data.words import Words
+from spinformer.explain.attribution.base import in_batches
+from spinformer.models.hidden import hidden_states, hidden_width
+from spinformer.models.masked import MaskedClassifier
+from spinformer.models.neurogame.heads import SoftmaxAttention, classifier
+from spinformer.progress import progress
+
+WEIGHTS = "pooling.safetensors"
+
+
+class PoolingHead(nn.Module):
+    """o = FFN(sum_t a_t x_t),   a = softmax(w . tanh(W x_t + b)) over the real tokens."""
+
+    def __init__(self, dim: int, classes: int) -> None:
+        super().__init__()
+        self.pooling = SoftmaxAttention(dim)
+        self.classifier = classifier("attention", dim, classes, layers=1, dropout=0.0)
+
+    def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
+        """(B, n, d) and (B, n) -> logits, (B, classes)."""
+        found: Tensor = self.classifier(self.pooling(hidden, mask)[0])
+        return found
+
+
+class LearntPooling:
+    """score_i = sum over the tokens t of word i of a_t,   theta = argmin E over texts of CE(p, softmax(o; theta))
+
+    o: of `PoolingHead`, on the last layer of the classifier's frozen encoder; p: what the classifier answers. What
+    softmax attention would point to, were it to answer as this classifier does. seed: of the first weights.
+    """
+
+    name = "attention-pooling"
+    passes = "1"
+
+    def __init__(self, classifier: MaskedClassifier, seed: int = 0) -> None:
+        self.classifier = classifier
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            head = PoolingHead(hidden_width(classifier.model), int(classifier.model.config.num_labels))
+        self.head = head.to(classifier.device).eval()
+        self.record: dict[str, Any] | None = None
+
+    def train(
+        self,
+        texts: Texts,
+        *,
+        epochs: int = 1,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        max_length: int = 128,
+        seed: int = 0,
+        quiet: bool = False,
+    ) -> dict[str, Any]:
+        """Learn from `texts` (labels are not looked at), one pass each and epoch; AdamW, its rate falling to 0.
+
+        Returns a record: settings, and of the last quarter of the steps the mean loss and the part of texts that both
+        decide alike.
+        """
+        checks.at_least("epochs", epochs, 1)
+        checks.at_least("batch_size", batch_size, 1)
+        checks.positive("learning_rate", learning_rate)
+        rows = Features(texts, self.classifier.tokenizer, max_length, quiet=quiet)
+        size = min(batch_size, len(rows))
+        sampler, collate = LengthSampler(rows.lengths, size, seed), Collate(self.classifier.tokenizer)
+        steps = epochs * (len(sampler) // size)
+        optimizer = torch.optim.AdamW(self.head.parameters(), lr=learning_rate)
+        fall = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
+        said: list[tuple[Tensor, Tensor]] = []
+        for step in range(steps) if quiet else progress(range(steps), "pooling"):
+            if step % (steps // epochs) == 0:
+                sampler.set_epoch(step // (steps // epochs))
+                order = iter(sampler)
+            batch = collate(rows.__getitems__([next(order) for _ in range(size)]))
+            inputs = {name: value.to(self.classifier.device) for name, value in batch.items() if name != "labels"}
+            answers, hidden = self._look(inputs)
+            logits = self.head(hidden, inputs["attention_mask"].bool())
+            loss = functional.cross_entropy(logits, answers)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            fall.step()
+            said.append((loss.detach(), (logits.argmax(-1) == answers.argmax(-1)).float().mean()))
+        last = torch.tensor([[float(number) for number in pair] for pair in said[-max(1, steps // 4) :]]).mean(0)
+        self.record = {
+            "texts": len(rows),
+            "epochs": epochs,
+            "batch_size": size,
+            "learning_rate": learning_rate,
+            "steps": steps,
+            "loss": float(last[0]),
+            "agreement": float(last[1]),
+        }
+        return self.record
+
+    def __call__(self, words: Words) -> Tensor:
+        """(B, W)."""
+        if self.record is None:
+            raise ValueError("this pooling has learnt nothing yet: train it, or load a trained one")
+        return in_batches(self._scores, words, self.classifier.batch_size)
+
+    @torch.no_grad()
+    def _scores(self, words: Words) -> Tensor:
+        words = words.to(self.classifier.device)
+        hidden = self._look(words.inputs)[1]
+        return words.sums(self.head.pooling.weights(hidden, words.inputs["attention_mask"].bool()))
+
+    @torch.no_grad()
+    def _look(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """One pass: what the classifier answers, (B, classes), and the last layer of its encoder, (B, n, d)."""
+        logits, states = hidden_states(self.classifier.model, inputs)
+        self.classifier.passes += len(logits)
+        return logits.float().softmax(-1), states[-1].float()
+
+    def save(self, folder: Path) -> None:
+        """pooling.safetensors in `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {name: value.contiguous().cpu() for name, value in self.head.state_dict().items()}
+        partial = folder / f"{WEIGHTS}.partial"
+        save_file(weights, partial, metadata={"record": json.dumps(self.record)})
+        partial.replace(folder / WEIGHTS)
+
+    @classmethod
+    def load(cls, folder: Path, classifier: MaskedClassifier) -> "LearntPooling":
+        """What `save` wrote, for the same classifier."""
+        found = cls(classifier)
+        try:
+            with safe_open(folder / WEIGHTS, "pt") as file:
+                found.head.load_state_dict({name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+                found.record = json.loads(file.metadata()["record"])
+        except FileNotFoundError as error:
+            raise ValueError(f"{folder}: expected {WEIGHTS} of a pooling") from error
+        except (SafetensorError, RuntimeError, TypeError, KeyError) as error:
+            raise ValueError(f"{folder}: the pooling is damaged, or of another classifier ({error})") from error
+        return found
