@@ -109,6 +109,24 @@ def test_missing_extra_is_named():
         require("a_package_that_is_not_there", extra="dreams")
 
 
+def test_points_of_student():
+    assert [nli.student(freedom) for freedom in (1, 4, 20, 1000.5)] == [12.706, 2.776, 2.086, 2.086]
+    assert nli.student(4) < nli.student(3.9) < nli.student(3.1) < nli.student(3)
+
+
+def test_heads_of_unlike_many_seeds_are_compared():
+    def run(job, seed, accuracy):
+        sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
+        return {"job": job, "seed": seed, "scores": {name: {"accuracy": accuracy / 100} for name in sets}}
+
+    ours = [run("neurogame", seed, 80 + 0.001 * (seed % 2)) for seed in range(6)]
+    others = [run(name, seed, 79 + seed) for name in ("cls", "mean", "attention") for seed in range(2)]
+    # Nearly all of the spread is that of two runs: one degree of freedom, whatever the others are.
+    wide = 12.706 * stdev([79, 80]) / math.sqrt(2)
+    found = float(re.search(r"± ([\d.]+) \|", nli.difference({"outcome": {"runs": [*ours, *others]}}))[1])
+    assert found == pytest.approx(wide, abs=0.02)
+
+
 def test_heads_are_compared_seed_by_seed():
     def run(job, seed, accuracy):
         sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
@@ -121,8 +139,9 @@ def test_heads_are_compared_seed_by_seed():
     record = {"outcome": {"runs": [*ours, *others]}}
     wide = 4.303 * 0.1 / 3  # t times the standard error of differences of 1, 1 and 0.9
     assert f"| +0.97 ± {wide:.2f} |" in nli.paired(record)
-    apart = 2.776 * math.sqrt((stdev([80, 81, 82]) ** 2 + stdev([79, 80, 81.1]) ** 2) / 3)
-    assert f"| +0.97 ± {apart:.2f} |" in nli.difference(record)
+    apart = math.sqrt((stdev([80, 81, 82]) ** 2 + stdev([79, 80, 81.1]) ** 2) / 3)
+    found = float(re.search(r"\| \+0\.97 ± ([\d.]+) \|", nli.difference(record))[1])
+    assert 2.776 * apart - 0.005 < found < 2.8 * apart  # a little less than 4 degrees of freedom
     others[0]["seed"] = 3
     with pytest.raises(ValueError, match=r"got \[0, 1, 2\] of neurogame and \[0, 1, 3\] of cls"):
         nli.paired(record)

@@ -153,6 +153,8 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "grounding-ess-together": ("grounding-together", grounding.ess),
     "grounding-methods": ("grounding-methods", grounding.methods),
     "grounding-highlights": ("grounding-methods", grounding.highlights),
+    "grounding-pooling": ("grounding-pooling", grounding.methods),
+    "grounding-pooling-highlights": ("grounding-pooling", grounding.highlights),
     "grounding-together": ("grounding-together", grounding.methods),
     "grounding-together-fit": ("grounding-together", grounding.fit),
     "grounding-together-half": ("grounding-together-half", grounding.methods),
