@@ -33,7 +33,7 @@ def separately(
     function: Callable[..., Result], tasks: Sequence[tuple[Any, ...]], *, processes: int
 ) -> Iterator[tuple[int, Callable[[], Result]]]:
     """The place of each task, and what gives function(*task) or raises, as they end: so many at once, each in a fresh
-    process with one thread; where processes is 1, one after the other in this one, when its result is asked for.
+    process with its share of the cores; where processes is 1, one after the other in this one, when it is asked for.
 
     Function, tasks and results are pickled where there are several processes.
     """
@@ -42,10 +42,14 @@ def separately(
             yield place, partial(function, *task)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_one_thread, max_tasks_per_child=1) as pool:
+    share = max(1, cores() // processes)
+    pool = ProcessPoolExecutor(processes, context, initializer=_threads, initargs=(share,), max_tasks_per_child=1)
+    try:
         futures = {pool.submit(function, *task): place for place, task in enumerate(tasks)}
         for future in as_completed(futures):
             yield futures[future], future.result
+    finally:
+        pool.shutdown(cancel_futures=True)  # where one has failed and nobody asks for the others
 
 
 def workers(rows: int) -> int:
@@ -64,10 +68,10 @@ def _begin(function: Callable[[Any], Any]) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # threads do not outlive a fork
 
 
-def _one_thread() -> None:
+def _threads(count: int) -> None:
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
 
 
 def _do(part: Any) -> Any:

@@ -81,6 +81,10 @@ def test_what_is_refused(corpora, tmp_path, capsys):
     assert "lacks snli_dev.jsonl.gz" in capsys.readouterr().err
     assert main([*command, str(corpora), "--encoder", "minilm"]) == 2
     assert "NAME=FOLDER" in capsys.readouterr().err
+    assert main([*command, str(corpora), "--seeds", "1", "1"]) == 2
+    assert "--seeds must be numbers from 0 on that differ; got 1 1" in capsys.readouterr().err
+    assert main(["reproduce", "nli", "--stage", "apart", "--data", str(corpora), "--change", '{"epochs": 1}']) == 2
+    assert "stage apart trains nothing" in capsys.readouterr().err
     assert main([*command, str(corpora), "--only", "best"]) == 2
     assert "is named best" in capsys.readouterr().err
 
@@ -112,11 +116,18 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     assert main([*command, "--stage", "ess"]) == 0
     alone = results.read("grounding-ess", tmp_path)["outcome"]["runs"]
     assert [run["diagnostics"] for run in alone] == [run["diagnostics"] for run in runs]
+    assert main([*command, "--stage", "pooling"]) == 0
+    pooled = results.read("grounding-pooling", tmp_path)["outcome"]["runs"]
+    assert [set(run["faithfulness"]["methods"]) for run in pooled] == [{"attention-pooling", "random"}] * 2
+    assert [(run["pooling"]["texts"], run["pooling"]["steps"]) for run in pooled] == [(40, 5)] * 2
+    weights = tmp_path / "runs" / "model-0" / "pooling" / "pooling.safetensors"
+    made = weights.stat().st_mtime_ns
     assert main([*command, "--stage", "methods", "--bf16"]) == 0
     (run,) = results.read("grounding-methods", tmp_path)["outcome"]["runs"]
     assert run["seconds"] is None  # the head of seed 0 was there
     methods = run["faithfulness"]["methods"]
-    assert {*cheap, "integrated-gradients", "kernel-shap", "shapley-sampling"} < set(methods)
+    assert {*cheap, "integrated-gradients", "kernel-shap", "shapley-sampling", "attention-pooling"} <= set(methods)
+    assert weights.stat().st_mtime_ns == made  # the pooling of seed 0 was there
     assert methods["shapley-sampling"]["passes"] > 10
     assert methods["grounded shapley"]["passes"] == 1
     assert 0 < run["diagnostics"]["ess_least"] <= run["diagnostics"]["ess_mean"] <= 1 + 1e-6
@@ -158,7 +169,8 @@ def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path, capsys):
     assert [run["recipe"]["encoder"] for run in (*pilots, *joint)] == [encoder.name] * 4
     assert all(set(run["scores"]) == {"snli_dev", *TESTS} for run in joint)
 
-    assert main([*command, "apart", "--only", "neurogame", "cls", "--jobs", "2"]) == 0
+    plain = ["reproduce", "nli", *common, "--seeds", "0", "1", "--stage"]
+    assert main([*plain, "apart", "--only", "neurogame", "cls", "--jobs", "2"]) == 0
     parts = results.read("nli-apart", tmp_path)["outcome"]["runs"]
     assert [(run["job"], run["seed"]) for run in parts] == [
         (head, seed) for head in JOINT if head in ("neurogame", "cls") for seed in (0, 1)

@@ -428,12 +428,16 @@ def test_two_processes_are_as_one(recipe, tmp_path, accumulation):
 def test_a_compiled_encoder_learns_the_same(recipe, tmp_path, monkeypatch):
     from torch import nn
 
-    compiled = []
-    compile_module = nn.Module.compile
+    compiled, learning = [], []
+    compile_module, plain = nn.Module.compile, torch._dynamo.lookup_backend("aot_eager")
+
+    def backend(graph, inputs):
+        learning.append(torch.is_grad_enabled())
+        return plain(graph, inputs)
 
     def plainly(module, **options):  # as torch would, but without a compiler of C++
         compiled.append(module)
-        compile_module(module, backend="aot_eager", **options)
+        compile_module(module, backend=backend, **options)
 
     monkeypatch.setattr(nn.Module, "compile", plainly)
     short = recipe.change(head="mean", epochs=1, steps=4, dropout=0.0, encoder_dropout=0.0)
@@ -441,6 +445,8 @@ def test_a_compiled_encoder_learns_the_same(recipe, tmp_path, monkeypatch):
     assert not compiled
     train(short.change(compile=True), tmp_path / "compiled", quiet=True)
     assert len(compiled) == 1
+    assert learning  # something was compiled
+    assert all(learning)  # and nothing for the evaluation
     found, wanted = (load_file(tmp_path / name / "model.safetensors") for name in ("compiled", "plain"))
     assert found.keys() == wanted.keys()
     for name, value in wanted.items():

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vectors", type=Path, help="GloVe file, for stage base")
     parser.add_argument("--runs", type=Path, default=Path("runs/nli"), help="folder for models (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time (default 1)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="of each row (default 0 1 2)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="of each row, by number (default 0 1 2)")
     parser.add_argument(
         "--change",
         type=json.loads,
@@ -43,6 +43,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one stage and write results/nli-STAGE.json."""
+    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
+        raise ValueError(f"--seeds must be numbers from 0 on that differ; got {' '.join(map(str, args.seeds))}")
+    if args.stage == "apart" and args.change:
+        raise ValueError("stage apart trains nothing: it takes no --change")
     encoders = {}
     for entry in args.encoder:
         name, mark, folder = entry.partition("=")

@@ -94,10 +94,10 @@ def run(job: Job, place: Place, kept: Path, sets: Sequence[str]) -> None:
     model = AutoModelForSequenceClassification.from_pretrained(folder).to(device)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     started = time.perf_counter()
-    scored = {}
+    scored, length = {}, record["recipe"]["max_length"]
     for name in sets:
         texts = load_texts(place.source(name))
-        found = evaluate(model, tokenizer, texts, batch_size=256, max_length=recipe.max_length, progress=False)
+        found = evaluate(model, tokenizer, texts, batch_size=256, max_length=length, progress=False)
         scored[name] = found.to_dict()
     results.write(
         _record(kept, job).stem,
@@ -139,7 +139,9 @@ def _part(whole: str, head: str, folder: Path) -> dict[str, Any]:
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(whole).save_pretrained(folder)
     trained: dict[str, Any] = json.loads((Path(whole) / RECORD).read_text())
-    record = {**trained, "parameters": sum(parameter.numel() for parameter in model.parameters()), "part": head}
+    count = sum(parameter.numel() for parameter in model.parameters())
+    own = [entry for entry in trained["history"] if "eval_accuracy" not in entry]  # scores are of all heads together
+    record = {**trained, "parameters": count, "part": head, "history": own}
     (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n")
     write_card(folder, record)
     return record
@@ -173,11 +175,14 @@ def weights(recipe: Recipe) -> dict[str, list[str]]:
 
 
 def _on_file(kept: Path, job: Job, recipe: Recipe) -> bool:
-    """Whether this very job was run: a record of the same name with other changes or weights is run again."""
+    """Whether this very job was run: a record of the same name with another recipe or other weights is run again."""
     if not _record(kept, job).is_file():
         return False
     config = results.read(_record(kept, job).stem, kept)["config"]
-    asked = {"config": job.config, "changes": json.loads(json.dumps(dict(job.changes))), "weights": weights(recipe)}
+    asked = {"config": job.config, "changes": dict(job.changes), "weights": weights(recipe)}
+    if not job.part:  # which has the recipe of the whole
+        asked["recipe"] = _portable(recipe.to_dict())
+    asked = json.loads(json.dumps(asked))
     return all(config.get(name) == value for name, value in asked.items())
 
 

@@ -111,7 +111,7 @@ def stage(
     joint = {seed: {"encoder": str(runs / "distil" / f"joint-{seed}")} for seed in seeds}
     if name == "apart":
         return [
-            Job(head, "distil", joint[seed], seed, TAUGHT, part=True) for head in JOINT for seed in seeds
+            Job(head, "distil", {**teacher, **joint[seed]}, seed, TAUGHT, part=True) for head in JOINT for seed in seeds
         ], everything
     if name == "taught":
         options = {**read_yaml(CONFIGS / "taught.yaml", bases=False), **teacher}

@@ -39,6 +39,8 @@ Trained on English sentence pairs; figures beyond the data above say nothing of 
 that the head gives to words is what its game computes, and is not a causal claim unless the recipe's objective says so.
 """
 
+UNSCORED = "It was not scored by itself while it was trained."
+
 
 def write_card(folder: Path, record: dict[str, Any]) -> Path:
     """README.md from the record of a training run (`spinformer.training.classifier.train`)."""
@@ -65,7 +67,9 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
             device=record["device"],
             processes=record["processes"],
             seed=recipe["seed"],
-            scores="\n".join(["| updates | accuracy | cross-entropy |", "|---|---|---|", *rows]),
+            scores="\n".join(
+                ["| updates | accuracy | cross-entropy |", "|---|---|---|", *rows] if rows else [UNSCORED]
+            ),
         )
     )
     return path

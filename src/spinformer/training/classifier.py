@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -177,7 +178,8 @@ def _settle(recipe: Recipe, model: PreTrainedModel, tokenizer: Any, texts: Texts
     )
     classifier = MaskedClassifier(model, tokenizer, "attention", batch_size=1024)
     head: Any = model.game
-    learn(head, classifier, texts.select(rows), options)
+    with torch.compiler.set_stance("force_eager") if recipe.compile else nullcontext():
+        learn(head, classifier, texts.select(rows), options)
 
 
 def _features(recipe: Recipe, texts: Texts, model: PreTrainedModel, tokenizer: Any) -> Features:

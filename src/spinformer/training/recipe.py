@@ -97,7 +97,9 @@ class Recipe:
     )
     log_steps: int = _option(50, "updates between log lines")
     workers: int = _option(0, "processes that prepare batches")
-    compile: bool = _option(False, "let torch compile the encoder: quicker steps for a minute at the start")
+    compile: bool = _option(
+        False, "let torch compile the encoder; the first steps wait for it, and it needs a compiler of C or C++"
+    )
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))

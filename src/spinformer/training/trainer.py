@@ -172,7 +172,8 @@ class ClassifierTrainer(Trainer):
             if self.average is not None:
                 stack.enter_context(self.average.applied())
             stack.enter_context(torch.random.fork_rng(devices=[]))
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            if self.recipe.compile:
+                stack.enter_context(torch.compiler.set_stance("force_eager"))
             return super().evaluate(*args, **kwargs)
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
