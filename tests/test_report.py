@@ -41,6 +41,15 @@ def test_figures_and_tables(tmp_path):
     assert render(rendered, tmp_path) == rendered
 
 
+def test_runs_by_name(tmp_path):
+    runs = [{"job": "mean", "seed": 0, "n": 1}, {"job": "cls", "seed": 0, "n": 2}, {"job": "cls", "seed": 1, "n": 3}]
+    results.write("thing", {"runs": runs}, command="c", config={}, directory=tmp_path)
+    assert ">2<" in render("<!--=thing:runs.cls-0.n:d--><!--/=-->", tmp_path)
+    assert ">3<" in render("<!--=thing:runs.cls-1.n:d--><!--/=-->", tmp_path)
+    with pytest.raises(ValueError, match=r"has no outcome 'runs\.cls-2\.n'"):
+        render("<!--=thing:runs.cls-2.n:d--><!--/=-->", tmp_path)
+
+
 def test_unknown_figure_and_table(tmp_path):
     results.write("thing", {"a": 1}, command="c", config={}, directory=tmp_path)
     with pytest.raises(ValueError, match=r"has no outcome 'b\.c'"):

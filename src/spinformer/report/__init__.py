@@ -33,10 +33,16 @@ def render(text: str, directory: Path) -> str:
 
 def _lookup(record: dict[str, Any], path: str) -> Any:
     try:
-        return reduce(
-            lambda node, key: node[int(key)] if isinstance(node, list) else node[key],
-            path.split("."),
-            record["outcome"],
-        )
+        return reduce(_step, path.split("."), record["outcome"])
     except (KeyError, IndexError, ValueError):
         raise ValueError(f"results/{record['name']}.json has no outcome {path!r}") from None
+
+
+def _step(node: Any, key: str) -> Any:
+    """In a list: by place, or a run by JOB-SEED."""
+    if not isinstance(node, list):
+        return node[key]
+    if key.isdecimal():
+        return node[int(key)]
+    (found,) = (run for run in node if f"{run['job']}-{run['seed']}" == key)
+    return found
