@@ -123,13 +123,15 @@ def test_points_of_student():
     assert nli.student(4) < nli.student(3.9) < nli.student(3.1) < nli.student(3)
 
 
-def test_heads_of_unlike_many_seeds_are_compared():
-    def run(job, seed, accuracy):
-        sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
-        return {"job": job, "seed": seed, "scores": {name: {"accuracy": accuracy / 100} for name in sets}}
+def scored(job, seed, accuracy):
+    """A run with this accuracy, in percent, on every set that heads are compared on."""
+    sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
+    return {"job": job, "seed": seed, "scores": {name: {"accuracy": accuracy / 100} for name in sets}}
 
-    ours = [run("neurogame", seed, 80 + 0.001 * (seed % 2)) for seed in range(6)]
-    others = [run(name, seed, 79 + seed) for name in ("cls", "mean", "attention") for seed in range(2)]
+
+def test_heads_of_unlike_many_seeds_are_compared():
+    ours = [scored("neurogame", seed, 80 + 0.001 * (seed % 2)) for seed in range(6)]
+    others = [scored(name, seed, 79 + seed) for name in ("cls", "mean", "attention") for seed in range(2)]
     # Nearly all of the spread is that of two runs: one degree of freedom, whatever the others are.
     wide = 12.706 * stdev([79, 80]) / math.sqrt(2)
     found = float(re.search(r"± ([\d.]+) \|", nli.difference({"outcome": {"runs": [*ours, *others]}}))[1])
@@ -137,13 +139,9 @@ def test_heads_of_unlike_many_seeds_are_compared():
 
 
 def test_heads_are_compared_seed_by_seed():
-    def run(job, seed, accuracy):
-        sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
-        return {"job": job, "seed": seed, "scores": {name: {"accuracy": accuracy / 100} for name in sets}}
-
-    ours = [run("neurogame", seed, 80 + seed) for seed in range(3)]
+    ours = [scored("neurogame", seed, 80 + seed) for seed in range(3)]
     others = [
-        run(name, seed, 79 + seed + 0.1 * (seed == 2)) for name in ("cls", "mean", "attention") for seed in (2, 0, 1)
+        scored(name, seed, 79 + seed + 0.1 * (seed == 2)) for name in ("cls", "mean", "attention") for seed in (2, 0, 1)
     ]
     record = {"outcome": {"runs": [*ours, *others]}}
     wide = 4.303 * 0.1 / 3  # t times the standard error of differences of 1, 1 and 0.9

@@ -31,6 +31,12 @@ def at_least(name: str, value: int, least: int) -> None:
         raise ValueError(f"{name} must be an integer of at least {least}; got {value!r}")
 
 
+def seeds(name: str, values: Sequence[int]) -> None:
+    """`values` are numbers from 0 on, no two alike."""
+    if len(set(values)) < len(values) or min(values) < 0:
+        raise ValueError(f"{name} must be numbers from 0 on that differ; got {' '.join(map(str, values))}")
+
+
 def floating(name: str, tensor: Tensor, dims: Sequence[int]) -> None:
     """`tensor` is a floating-point tensor with one of these numbers of dimensions."""
     if not isinstance(tensor, Tensor):

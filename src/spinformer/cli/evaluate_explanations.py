@@ -102,8 +102,7 @@ def _check(args: argparse.Namespace) -> None:
         checks.at_least(f"--{name}", getattr(args, name), 1)
     if len(args.data) != 1:
         raise ValueError(f"--explanations takes one DATA, its parts joined by +; got {len(args.data)}")
-    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
-        raise ValueError(f"--seeds must be numbers from 0 on that differ; got {' '.join(map(str, args.seeds))}")
+    checks.seeds("--seeds", args.seeds)
     if args.bf16:
         raise ValueError("--bf16 does not go with --explanations: they are measured in float32")
     if args.output is not None and args.output.suffix != ".json":

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if args.stage != "together" and args.texts is None:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
     options = Grounding(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets)
-    train, test, _ = _texts(args)
+    texts = train, test, _ = _texts(args)
     tasks: list[tuple[str, Any]]
     if args.stage == "forms":
         tasks = [(folder, form) for folder in args.model for form in FORMS]
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         seeds = range(args.seeds) if args.stage in ("frozen", "pooling", "ess") else range(1)
         tasks = [(folder, seed) for folder in args.model for seed in seeds]
-    runs = separately(_measure, [(args, options, folder, what) for folder, what in tasks], processes=args.jobs)
+    runs = separately(_measure, [(args, options, texts, folder, what) for folder, what in tasks], processes=args.jobs)
     measured = {place: finish() for place, finish in progress(runs, args.stage, len(tasks))}
     found = [measured[place] for place in range(len(tasks))]
     path = results.write(
@@ -108,15 +108,17 @@ def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
     return train, test, None if args.highlights is None else read_highlights(args.highlights)
 
 
-def _measure(args: argparse.Namespace, options: Grounding, folder: str, what: Any) -> dict[str, Any]:
-    """One run of a stage: a form by its name, or a seed; from file, if it is there."""
+def _measure(
+    args: argparse.Namespace, options: Grounding, texts: tuple[Texts, Texts, Highlights | None], folder: str, what: Any
+) -> dict[str, Any]:
+    """One run of a stage: a form by its name, or a seed; from file, if it is there. texts: as `_texts` gives them."""
     from spinformer.experiments import grounding
     from spinformer.explain.grounded import Grounded
     from spinformer.models.grounding import digest
     from spinformer.models.load import load_classifier
 
     model, tokenizer = load_classifier(folder, device=args.device)
-    train, test, highlights = _texts(args)
+    train, test, highlights = texts
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
     number = list(FORMS).index(what) if args.stage == "forms" else what
 

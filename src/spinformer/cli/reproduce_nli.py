@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spinformer import results
+from spinformer import checks, results
 from spinformer.experiments.nli import DEV, TESTS, TRAIN, Job, Place, perform, prepare
 from spinformer.experiments.nli_stages import SEEDS, stage, summary
 
@@ -43,8 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one stage and write results/nli-STAGE.json."""
-    if len(set(args.seeds)) < len(args.seeds) or min(args.seeds) < 0:
-        raise ValueError(f"--seeds must be numbers from 0 on that differ; got {' '.join(map(str, args.seeds))}")
+    checks.seeds("--seeds", args.seeds)
     if args.stage == "apart" and args.change:
         raise ValueError("stage apart trains nothing: it takes no --change")
     encoders = {}

@@ -60,9 +60,9 @@ def _additive(source: Source) -> Method:
 
 def _attention(source: Source) -> Method:
     """The classifier's own, where it has one."""
-    if source.pooling is not None and _head(source) != "attention":
-        return source.pooling
-    return AttentionPooling(source.classifier)
+    if source.pooling is None or _head(source) == "attention":
+        return AttentionPooling(source.classifier)
+    return source.pooling
 
 
 def _head(source: Source) -> str:
@@ -94,13 +94,14 @@ METHODS: Mapping[str, Callable[[Source], Method]] = {
 def offered(source: Source) -> list[str]:
     """The methods that this classifier can be explained by: all that need nothing, and those whose need is met."""
     own = {"attention": ["attention-pooling"], "neurogame": ["neurogame-attention", "neurogame-fields"]}
-    return [
+    names = [
         *(GAMES if source.grounded is not None else ()),
         *ANY,
         *(["additive"] if source.additive is not None else []),
-        *(["attention-pooling"] if source.pooling is not None and _head(source) != "attention" else []),
+        *(["attention-pooling"] if source.pooling is not None else []),
         *own.get(_head(source), []),
     ]
+    return list(dict.fromkeys(names))
 
 
 def methods(names: Sequence[str], source: Source) -> list[Method]:

@@ -12,7 +12,7 @@ from spinformer.data.highlights import Highlights
 from spinformer.data.texts import Texts
 from spinformer.evaluate import panel as panels
 from spinformer.evaluate.explanations import Method, compare
-from spinformer.evaluate.methods import GAMES, Source, methods
+from spinformer.evaluate.methods import GAMES, Source, methods, offered
 from spinformer.evaluate.methods import others as rest
 from spinformer.evaluate.panel import Panel
 from spinformer.experiments.forms import FORMS, START
@@ -70,12 +70,13 @@ def ess(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
 
 def everything(trial: Trial, options: Grounding, folder: Path, *, additive: bool = True) -> dict[str, Any]:
     """Ground by `options` and compare with every other method, with an additive explainer given as many passes, and a
-    softmax attention on the same encoder."""
+    softmax attention on the same encoder, where it has none of its own."""
     head, seconds = _ground(trial, options, folder)
     grounded = Grounded(trial.model, head)
     classifier = trial.classifier(grounded)
     explainer = _additive(trial, classifier, options, folder) if additive else None
-    pooling = _pooling(trial, classifier, options, folder)
+    own = "attention-pooling" in offered(Source(classifier))
+    pooling = None if own else _pooling(trial, classifier, options, folder)
     others = rest(Source(classifier, additive=explainer, seed=options.seed, pooling=pooling))
     return {"grounding": asdict(options), "seconds": seconds, **measure(trial, grounded, classifier, others)}
 
@@ -84,7 +85,7 @@ def pooling(trial: Trial, options: Grounding, folder: Path) -> dict[str, Any]:
     """A softmax attention on the encoder of the frozen classifier, and chance beside it; no game is needed."""
     classifier = MaskedClassifier(trial.model, trial.tokenizer, options.masking, bf16=trial.bf16)
     learnt = _pooling(trial, classifier, options, folder)
-    chosen = methods(("attention-pooling", "random"), Source(classifier, seed=options.seed, pooling=learnt))
+    chosen = [learnt, *methods(("random",), Source(classifier, seed=options.seed))]
     panel = Panel(classifier, trial.test, None, trial.max_length)
     return {"pooling": learnt.record, **panels.measure(panel, chosen, highlights=trial.highlights).to_dict()}
 
@@ -111,42 +112,34 @@ def measure(trial: Trial, grounded: Grounded, classifier: MaskedClassifier, othe
 
 
 def _additive(trial: Trial, classifier: MaskedClassifier, options: Grounding, folder: Path) -> AdditiveExplainer:
-    """The explainer that lies in the folder, or else one trained with as many passes as the head."""
-    place = folder / "additive"
-    _begin(trial, options, place, RECORD)
-    if (place / RECORD).is_file():
-        return AdditiveExplainer.load(place, classifier)
-    explainer = AdditiveExplainer(classifier, seed=options.seed)
+    """Trained with as many passes as the head."""
     passes = len(trial.train) * options.epochs * (options.subsets + 1)
-    explainer.train(
-        trial.train,
-        passes=passes,
-        max_length=trial.max_length,
-        batch_size=options.batch_size,
-        seed=options.seed,
-        quiet=True,
-    )
-    explainer.save(place)
-    return explainer
+    return _learnt(AdditiveExplainer, RECORD, trial, classifier, options, folder / "additive", passes=passes)
 
 
 def _pooling(trial: Trial, classifier: MaskedClassifier, options: Grounding, folder: Path) -> LearntPooling:
-    """The softmax attention that lies in the folder, or else one trained on the texts that the head is."""
-    place = folder / "pooling"
-    _begin(trial, options, place, WEIGHTS)
-    if (place / WEIGHTS).is_file():
-        return LearntPooling.load(place, classifier)
-    learnt = LearntPooling(classifier, seed=options.seed)
-    learnt.train(
+    """Trained on the texts that the head is, as often."""
+    return _learnt(LearntPooling, WEIGHTS, trial, classifier, options, folder / "pooling", epochs=options.epochs)
+
+
+def _learnt(
+    kind: Any, file: str, trial: Trial, classifier: MaskedClassifier, options: Grounding, folder: Path, **budget: int
+) -> Any:
+    """The method of this kind that lies in the folder, which then has `file`, or else one trained there."""
+    _begin(trial, options, folder, file)
+    if (folder / file).is_file():
+        return kind.load(folder, classifier)
+    made = kind(classifier, seed=options.seed)
+    made.train(
         trial.train,
-        epochs=options.epochs,
-        batch_size=options.batch_size,
         max_length=trial.max_length,
+        batch_size=options.batch_size,
         seed=options.seed,
         quiet=True,
+        **budget,
     )
-    learnt.save(place)
-    return learnt
+    made.save(folder)
+    return made
 
 
 def _ground(trial: Trial, options: Grounding, folder: Path) -> tuple[GameHead, float | None]:

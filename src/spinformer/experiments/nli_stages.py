@@ -6,7 +6,6 @@ from statistics import fmean
 from typing import Any
 
 from spinformer.experiments.nli import CONFIGS, DEV, TESTS, Job
-from spinformer.models.neurogame.heads import JOINT
 from spinformer.training.recipe import read_yaml
 
 SEEDS = (0, 1, 2)
@@ -110,6 +109,8 @@ def stage(
         return [Job("joint", "distil", teacher, seed, TAUGHT) for seed in seeds], everything
     joint = {seed: {"encoder": str(runs / "distil" / f"joint-{seed}")} for seed in seeds}
     if name == "apart":
+        from spinformer.models.neurogame.heads import JOINT
+
         return [
             Job(head, "distil", {**teacher, **joint[seed]}, seed, TAUGHT, part=True) for head in JOINT for seed in seeds
         ], everything

@@ -3,7 +3,6 @@
 import json
 import shutil
 import time
-from contextlib import nullcontext
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -26,7 +25,7 @@ from spinformer.training.card import write_card
 from spinformer.training.ground import Grounding, learn
 from spinformer.training.recipe import WORD_HEADS, Recipe
 from spinformer.training.teacher import load_reader, teach
-from spinformer.training.trainer import COMPLETE, ClassifierTrainer
+from spinformer.training.trainer import COMPLETE, ClassifierTrainer, uncompiled
 
 RECORD = "training.json"
 BEGUN = "recipe.json"
@@ -178,7 +177,7 @@ def _settle(recipe: Recipe, model: PreTrainedModel, tokenizer: Any, texts: Texts
     )
     classifier = MaskedClassifier(model, tokenizer, "attention", batch_size=1024)
     head: Any = model.game
-    with torch.compiler.set_stance("force_eager") if recipe.compile else nullcontext():
+    with uncompiled(recipe):
         learn(head, classifier, texts.select(rows), options)
 
 

@@ -1,7 +1,7 @@
 """The Hugging Face Trainer with what our recipes add: averaging, mixup, consistency, diagnostics, safe checkpoints."""
 
 import inspect
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -168,12 +168,8 @@ class ClassifierTrainer(Trainer):
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """With the averaged weights, where there are any; it draws no random number that training would have drawn, and
         is not worth compiling for."""
-        with ExitStack() as stack:
-            if self.average is not None:
-                stack.enter_context(self.average.applied())
-            stack.enter_context(torch.random.fork_rng(devices=[]))
-            if self.recipe.compile:
-                stack.enter_context(torch.compiler.set_stance("force_eager"))
+        averaged = nullcontext() if self.average is None else self.average.applied()
+        with averaged, torch.random.fork_rng(devices=[]), uncompiled(self.recipe):
             return super().evaluate(*args, **kwargs)
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
@@ -211,6 +207,11 @@ class _Steps(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self.trainer.average is not None:
             self.trainer.average.update(state.global_step)
+
+
+def uncompiled(recipe: Recipe) -> AbstractContextManager[Any]:
+    """Within, an encoder that was compiled runs as it did before."""
+    return torch.compiler.set_stance("force_eager") if recipe.compile else nullcontext()
 
 
 def model_labels(model: nn.Module) -> int:

@@ -1,6 +1,7 @@
 """A softmax-attention pooling learnt on the frozen encoder of a classifier whose own head is another."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import BatchSampler
 
 from spinformer import checks
 from spinformer.data.features import Collate, Features, LengthSampler
@@ -78,14 +80,17 @@ class LearntPooling:
         size = min(batch_size, len(rows))
         sampler, collate = LengthSampler(rows.lengths, size, seed), Collate(self.classifier.tokenizer)
         steps = epochs * (len(sampler) // size)
+
+        def batches() -> Iterator[list[int]]:
+            for epoch in range(epochs):
+                sampler.set_epoch(epoch)
+                yield from BatchSampler(sampler, size, drop_last=True)
+
         optimizer = torch.optim.AdamW(self.head.parameters(), lr=learning_rate)
         fall = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
         said: list[tuple[Tensor, Tensor]] = []
-        for step in range(steps) if quiet else progress(range(steps), "pooling"):
-            if step % (steps // epochs) == 0:
-                sampler.set_epoch(step // (steps // epochs))
-                order = iter(sampler)
-            batch = collate(rows.__getitems__([next(order) for _ in range(size)]))
+        for places in batches() if quiet else progress(batches(), "pooling", steps):
+            batch = collate(rows.__getitems__(places))
             inputs = {name: value.to(self.classifier.device) for name, value in batch.items() if name != "labels"}
             answers, hidden = self._look(inputs)
             logits = self.head(hidden, inputs["attention_mask"].bool())
