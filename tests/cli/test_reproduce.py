@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shlex
 import shutil
 
 import pytest
@@ -48,6 +49,8 @@ def test_heads(corpora, encoder, tmp_path, capsys):
     assert table.count("\n") == 3
     assert "NeuroGame" in table
     assert str(tmp_path) not in json.dumps(record)  # no folder of this machine
+    asked = shlex.split(record["command"])  # all that decides what comes out
+    assert asked == ["spinformer", *command[:4], "--seeds", "0", "--only", "neurogame", "mean", "--change", QUICK]
     shutil.rmtree(tmp_path / "runs" / "heads" / "mean-0")
     assert main(command) == 0  # what is on file is not run again
     assert not (tmp_path / "runs" / "heads" / "mean-0").exists()

@@ -8,6 +8,7 @@ Stopped, a stage goes on where it was when started again: runs that are on file 
 
 import argparse
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     path = results.write(
         args.name or f"nli-{args.stage}",
         summary(records),
-        command=f"spinformer reproduce nli --stage {args.stage} --seeds {' '.join(map(str, args.seeds))}",
+        command=_command(args),
         config={
             "stage": args.stage,
             "seeds": list(args.seeds),
@@ -82,6 +83,14 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"{len(records)} of {len(jobs)} runs; {path}")
     return 0 if len(records) == len(jobs) else 1
+
+
+def _command(args: argparse.Namespace) -> str:
+    """What was asked for, without the places of this machine."""
+    words = ["spinformer", "reproduce", "nli", "--stage", args.stage, "--seeds", *map(str, args.seeds)]
+    words += ["--only", *args.only] if args.only else []
+    words += ["--change", json.dumps(args.change)] if args.change else []
+    return shlex.join(words + (["--name", args.name] if args.name else []))
 
 
 def _chosen(jobs: Sequence[Job], args: argparse.Namespace) -> list[Job]:

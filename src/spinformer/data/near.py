@@ -36,7 +36,7 @@ def nearest_words(words: Sequence[str], vectors: Tensor, count: int = 8) -> dict
 
 
 def nearest_seconds(
-    first: Sequence[str], second: Sequence[str], vectors: Mapping[str, Tensor], count: int = 8
+    first: Sequence[str], second: Sequence[str], vectors: Mapping[str, Tensor], count: int
 ) -> dict[str, tuple[str, ...]]:
     """For each first text the `count` second texts of other pairs whose vectors are nearest to its own.
 

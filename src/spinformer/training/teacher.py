@@ -25,6 +25,7 @@ from spinformer.progress import progress
 from spinformer.results import sha256
 
 CHANGES = Changes()
+PARTNERS = 16  # second texts of other pairs that a first text may be paired with
 WORD = re.compile(r"[a-z]{2,}")
 
 
@@ -59,6 +60,7 @@ def teach(
             copies,
             max_length,
             CHANGES,
+            PARTNERS,
             *(sorted(one.get_vocab().items()) for one in (tokenizer, reader[1])),
             [sha256(f) for f in weight_files(folder)],
         )
@@ -114,7 +116,7 @@ def partners_of(model: Any, tokenizer: Any, texts: Texts, max_length: int) -> Ma
     inside.to(_device())
     vectors = {name: _vectors(inside, tokenizer, list(dict.fromkeys(side)), max_length) for name, side in sides.items()}
     inside.to(came)
-    return nearest_seconds(texts.first, texts.second, vectors)
+    return nearest_seconds(texts.first, texts.second, vectors, PARTNERS)
 
 
 @torch.inference_mode()
