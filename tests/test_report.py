@@ -88,6 +88,18 @@ def test_results_say_where_they_come_from():
         assert {"config", "data", "hardware", "versions", "written", "outcome"} <= set(record)
 
 
+def test_a_copy_without_history_is_told_its_commit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    for said in (None, "1234567"):
+        if said:
+            monkeypatch.setenv("SPINFORMER_COMMIT", said)
+        else:
+            monkeypatch.delenv("SPINFORMER_COMMIT", raising=False)
+        results.write("thing", {}, command="c", config={}, directory=tmp_path)
+        assert results.read("thing", tmp_path)["commit"] == said
+
+
 def test_runs_are_gathered(tmp_path, monkeypatch):
     def run(job, seed, accuracy):
         return {"job": job, "seed": seed, "scores": {"dev": {"accuracy": accuracy}}}

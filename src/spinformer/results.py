@@ -1,7 +1,8 @@
 """Results on file: what was run, on what, and what came out.
 
 A result is one JSON file `results/<name>.json`. Documents quote figures from these files alone
-(`tools/render.py` fills them in), so everything that a reader needs to judge a figure stands beside it.
+(`tools/render.py` fills them in), so everything that a reader needs to judge a figure stands beside it. Where a copy
+of the code runs without its history, as on a borrowed machine, the variable SPINFORMER_COMMIT says which commit it is.
 """
 
 import hashlib
@@ -90,10 +91,11 @@ def _strict(value: Any) -> Any:
 
 
 def _commit() -> str | None:
+    """The commit of this folder; where it has none, what SPINFORMER_COMMIT says."""
     try:
         done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get("SPINFORMER_COMMIT")
     return done.stdout.strip()
 
 
