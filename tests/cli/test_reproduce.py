@@ -13,7 +13,7 @@ from spinformer.cli.reproduce_nli import STAGES
 from spinformer.experiments.nli import DEV, TESTS, Place, recipe_of
 from spinformer.experiments.nli_stages import stage
 from spinformer.models.neurogame.heads import JOINT
-from spinformer.report.nli import classifiers, search
+from spinformer.report.nli import NAMES, classifiers, search
 from tests.tiny import rows
 
 
@@ -189,14 +189,17 @@ def test_rows_that_learn_from_a_teacher(corpora, encoder, tmp_path, capsys):
     assert main([*command, "taught", "--only", "mean", "grounded", "--change", still]) == 0
     record = results.read("nli-taught", tmp_path)
     found = record["outcome"]
+    table = classifiers(record, results.read("nli-distil", tmp_path))  # one of several results
+    names = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
+    assert names == [f"{NAMES[row]}, taught" for row in ("mean", "grounded", "joint")]
     rows = [("mean", 0), ("mean", 1), ("grounded", 0), ("grounded", 1)]
     assert [(run["job"], run["seed"]) for run in found["runs"]] == rows
-    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 10 * 200)] * 4
+    assert [(run["pairs"], run["rows"]) for run in found["runs"]] == [(80, 16 * 200)] * 4
     recipes = [run["recipe"] for run in found["runs"]]
     assert [recipe["settle"] for recipe in recipes] == [0, 0, 1, 1]
     assert [recipe["encoder"] for recipe in recipes] == ["joint-0", "joint-1"] * 2
     assert {(recipe["near"], recipe["teacher"], recipe["views"]) for recipe in recipes} == {
-        (encoder.name, "teacher-0", 10)
+        (encoder.name, "teacher-0", 16)
     }
     assert set(found["means"]) == {"mean", "grounded"}
     assert str(tmp_path) not in json.dumps(record)  # no folder of this machine

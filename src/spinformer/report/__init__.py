@@ -25,8 +25,8 @@ def render(text: str, directory: Path) -> str:
         opening, name, _, closing = match.groups()
         if name not in TABLES:
             raise ValueError(f"no table named {name!r}; there are: {', '.join(sorted(TABLES))}")
-        result, make = TABLES[name]
-        return f"{opening}{make(results.read(result, directory))}\n{closing}"
+        names, make = TABLES[name]
+        return f"{opening}{make(*(results.read(one, directory) for one in names.split('+')))}\n{closing}"
 
     return _TABLE.sub(table, _FIGURE.sub(figure, text))
 

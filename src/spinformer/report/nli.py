@@ -23,6 +23,7 @@ NAMES = {
     "released": "the authors' released head",
     "grounded": "first token, with a game (`grounded`)",
     "joint": "four heads at once (`joint`)",
+    "teacher": "first token (CLS), on all-mpnet-base-v2",
     "mpnet": "NeuroGame, `default`, on all-mpnet-base-v2",
     "dam": "DAM, GloVe 100d",
     "esim": "ESIM, GloVe 100d",
@@ -59,8 +60,8 @@ def accuracies(runs: Sequence[Record], name: str) -> list[float]:
     return [100 * run["scores"][name]["accuracy"] for run in runs]
 
 
-def classifiers(record: Record) -> str:
-    """Mean and standard deviation over seeds, on every set."""
+def classifiers(*records: Record) -> str:
+    """Mean and standard deviation over seeds, on every set; what learnt from a teacher says so."""
 
     def cell(runs: Sequence[Record], name: str) -> str:
         found = accuracies(runs, name)
@@ -68,13 +69,14 @@ def classifiers(record: Record) -> str:
 
     lines = [
         [
-            NAMES[name],
+            NAMES[name] + (", taught" if runs[0]["recipe"].get("teacher") else ""),
             *(cell(runs, column) for column in SETS),
             f"{runs[0]['parameters'] / 1e6:.1f}M",
             f"{runs[0]['pairs']:,}",
             f"{fmean(run['train_seconds'] for run in runs):.0f} s",
             len(runs),
         ]
+        for record in records
         for name, runs in rows(record).items()
     ]
     return markdown(["model", *SETS.values(), "parameters", "pairs", "training", "seeds"], lines)

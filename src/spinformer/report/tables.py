@@ -1,4 +1,4 @@
-"""Markdown tables, each a function of one result's record."""
+"""Markdown tables, each a function of the record of one result, or of several."""
 
 from collections.abc import Callable
 
@@ -127,8 +127,8 @@ def distance(record: Record) -> str:
     return markdown(["512 tokens of", "attention, at most", "couplings, in norm", "interactions, in norm"], rows)
 
 
-# name of the table in a document -> (name of the result, how to draw it)
-TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
+# name of the table in a document -> (name of the result, or of several, with +; how to draw it)
+TABLES: dict[str, tuple[str, Callable[..., str]]] = {
     "example": ("example", example),
     "coverage": ("coverage", coverage),
     "ess": ("ess", ess),
@@ -137,15 +137,11 @@ TABLES: dict[str, tuple[str, Callable[[Record], str]]] = {
     "crossover": ("crossover", crossover),
     "linear": ("linear", linear),
     "distance": ("linear", distance),
-    "nli-heads": ("nli-heads", nli.classifiers),
-    "nli-base": ("nli-base", nli.classifiers),
+    "nli-classifiers": ("nli-heads+nli-apart+nli-distil+nli-taught+nli-teacher+nli-base", nli.classifiers),
     "nli-difference": ("nli-heads", nli.difference),
     "nli-search": ("nli-tune", nli.search),
     "nli-table-5": ("nli-heads", nli.table_5),
-    "nli-distil": ("nli-distil", nli.classifiers),
-    "nli-apart": ("nli-apart", nli.classifiers),
     "nli-apart-difference": ("nli-apart", nli.paired),
-    "nli-taught": ("nli-taught", nli.classifiers),
     "grounding-forms": ("grounding-forms", grounding.forms),
     "grounding-frozen": ("grounding-frozen", grounding.methods),
     "grounding-frozen-fit": ("grounding-frozen", grounding.fit),
