@@ -47,6 +47,11 @@ def test_labels_outside_the_names(tmp_path):
     path.write_text(GOOD + GOOD.replace('"neutral"', "-2"))
     fails(path, r"a\.jsonl:2: .*; got -2", names=("yes", "neutral"))
     fails(path, r"names must differ in more than their case", names=("Neutral", "neutral"))
+    labels = ("entailment", "neutral", "contradicts", "maybe")
+    path.write_text("".join(GOOD.replace('"neutral"', f'"{label}"') for label in labels))
+    given = "where it is a class of its own, give the names of all classes"
+    fails(path, rf"a\.jsonl:4: expected a label among entailment, neutral, contradiction; got 'maybe'; {given}")
+    assert read_texts(path, names=labels).labels == [0, 1, 2, 3]
 
 
 def test_csv_rows(tmp_path):
@@ -75,6 +80,8 @@ def test_parquet(tmp_path, monkeypatch):
     fails(path, r"a\.parquet: no column 'body'; its columns are 'text', 'label'", first="body")
     path.write_bytes(path.read_bytes()[:-20])
     fails(path, r"a\.parquet is not a whole Parquet file")
+    path.with_name("b.parquet.gz").write_bytes(gzip.compress(b"x" * 99)[:-9])
+    fails(path.with_name("b.parquet.gz"), r"b\.parquet\.gz is not a whole Parquet file")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     fails(path, r"pyarrow\.parquet is not installed; `pip install 'spinformer\[nli\]'`", ModuleNotFoundError)
 
@@ -92,7 +99,6 @@ def test_columns_that_are_not_there(tmp_path):
 def test_files_as_a_whole(tmp_path):
     fails(tmp_path / "gone.jsonl", r"no file .*gone\.jsonl", FileNotFoundError)
     fails(tmp_path / "a.txt", r"a\.txt: expected a file \.jsonl, \.json, \.csv, \.tsv, \.parquet")
-    fails(tmp_path / "a.parquet.gz", r"a\.parquet\.gz: expected a file")
     (tmp_path / "folder.csv").mkdir()
     fails(tmp_path / "folder.csv", r"folder\.csv is a folder; expected a file", FileNotFoundError)
     for name, content in (("e.jsonl", ""), ("b.jsonl", "\n \n"), ("e.csv", ""), ("h.csv", "text,label\n")):

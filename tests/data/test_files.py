@@ -28,7 +28,10 @@ def write(path: Path, rows: list[Row]) -> Path:
     if ending == ".parquet":
         pyarrow = pytest.importorskip("pyarrow")
         parquet = pytest.importorskip("pyarrow.parquet")
-        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+        whole = pyarrow.BufferOutputStream()
+        parquet.write_table(pyarrow.Table.from_pylist(rows), whole)
+        content = whole.getvalue().to_pybytes()
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
         return path
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "wt", encoding="utf-8", newline="") as file:
@@ -43,7 +46,8 @@ def write(path: Path, rows: list[Row]) -> Path:
 
 
 @pytest.mark.parametrize(
-    "ending", [".jsonl", ".json", ".csv", ".tsv", ".jsonl.gz", ".json.gz", ".csv.gz", ".tsv.gz", ".parquet"]
+    "ending",
+    [f"{ending}{packed}" for ending in (".jsonl", ".json", ".csv", ".tsv", ".parquet") for packed in ("", ".gz")],
 )
 def test_each_format_gives_the_same(tmp_path, ending):
     path = write(tmp_path / f"pairs{ending}", PAIRS)
@@ -55,6 +59,15 @@ def test_each_format_gives_the_same(tmp_path, ending):
     assert texts.dropped == 1
     assert texts.source == f"pairs{ending}"
     assert texts.digests == ((f"pairs{ending}", sha256(path)),)
+
+
+def test_labels_of_tables_with_gaps(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("premise,hypothesis,label\na,b,2.0\na,c,0.0\na,d,\na,e,-1.0\n")
+    texts = read_texts(path)
+    assert (texts.labels, texts.names, texts.dropped) == ([2, 0], NLI_LABELS, 2)
+    path.write_text("text,label\none,version 3.0\ntwo,4.0\n")  # one of these is no number
+    assert read_texts(path).names == ("4", "version 3.0")
 
 
 def test_quotes_newlines_byte_order_mark_and_blank_lines(tmp_path):

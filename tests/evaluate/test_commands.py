@@ -137,7 +137,7 @@ def stdin(monkeypatch, text):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
 
 
-@pytest.mark.parametrize("kind", ["tab", "json", "sentences", "text"])
+@pytest.mark.parametrize("kind", ["tab", "json", "sentences", "pipeline", "capitals", "text"])
 def test_predict_standard_input(kind, saved, model, tokenizer, capsys, monkeypatch):
     texts = pairs(20)
     both = list(zip(texts.first, texts.second, strict=True))
@@ -145,9 +145,11 @@ def test_predict_standard_input(kind, saved, model, tokenizer, capsys, monkeypat
         "tab": [f"{a}\t{b}" for a, b in both],
         "json": [json.dumps({"premise": a, "hypothesis": b, "id": 1}) for a, b in both],
         "sentences": [json.dumps({"sentence1": a, "sentence2": b}) for a, b in both],
+        "pipeline": [json.dumps({"text": a, "text_pair": b}) for a, b in both],
+        "capitals": [json.dumps({"Premise": a, "Hypothesis": b}) for a, b in both],
         "text": [json.dumps({"text": a}) for a, _ in both],
     }[kind]
-    stdin(monkeypatch, "\n".join(lines) + "\n")
+    stdin(monkeypatch, "\n".join(lines) + "\n" * (1 + 2 * (kind == "json")))  # what is empty at the end is nothing
     assert main(["predict", str(saved), *(["-"] if kind == "tab" else []), "--batch-size", "8"]) == 0
     captured = capsys.readouterr()
     same(captured.out.splitlines(), expected(model, tokenizer, Texts(texts.first) if kind == "text" else texts))
@@ -196,7 +198,7 @@ def test_predict_files(saved, model, tokenizer, asked, tmp_path, capsys):
         ("a\tb\tc", "expected JSON or premise<TAB>hypothesis; got 3 columns: "),
         ("", "expected JSON or premise<TAB>hypothesis; got ''"),
         ("a\t ", "expected text; got ' '"),
-        ('{"premise": "a"}', "expected the keys premise and hypothesis, or text; got premise"),
+        ('{"premise": "a"}', "no text column; its columns are 'premise'; looked for premise + hypothesis"),
         ('{"text": null}', "expected text; got None"),
         ('{"text": ', "expected a JSON object; Expecting value"),
         (b"a\t\xff", "expected UTF-8; got b'\\xff'"),

@@ -18,6 +18,7 @@ from spinformer.models.neurogame import (
     NeuroGameModel,
 )
 from spinformer.models.neurogame.heads import FirstToken, Mean, SoftmaxAttention
+from spinformer.models.predict import fits
 from tests.tiny import NLI, WORDS, save_encoder, tokenizer
 
 PAIRS = [("a man runs", "the man sleeps not"), ("two red dog", "a cat"), ("the woman eats outside inside", "a a a dog")]
@@ -138,6 +139,19 @@ def test_many_encoders(kind, head, tmp_path):
     assert loaded.config.encoder.model_type == kind
     assert str(tmp_path) not in (tmp_path / "saved" / "config.json").read_text()
     assert torch.equal(loaded(**batch).logits, model(**batch).logits)
+    base = AutoModel.from_pretrained(tmp_path / "saved").eval()  # of a whole classifier, without its last part
+    assert isinstance(base, NeuroGameModel)
+    assert torch.equal(base(**batch).pooler_output, model.model(**batch).pooler_output)
+    most = base.longest
+    assert (most is None) == (kind == "modernbert")
+    if most is not None:
+        ids = torch.full((1, most + 1), 7)
+        model(input_ids=ids[:, :-1])
+        with pytest.raises(ValueError, match=rf"at most {most} tokens; got {most + 1}: .* max_length={most}\)"):
+            model(input_ids=ids)
+        fits(model, None, most)
+        with pytest.raises(ValueError, match=f"max_length must be at most {most}"):
+            fits(model, None, most + 1)
 
 
 def test_dropout_of_the_encoder_is_replaced(encoder):
@@ -294,6 +308,10 @@ def test_an_encoder_with_a_decoder_is_refused(tmp_path):
 def test_labels_are_counted(encoder):
     model = NeuroGameForSequenceClassification.from_encoder(str(encoder), num_labels=2)
     assert model.config.id2label == {0: "LABEL_0", 1: "LABEL_1"}
+    assert build(encoder).config.num_labels == len(NLI)
+    for labels, count in ((("a", "b"), 4), (("a", "a"), None)):
+        with pytest.raises(ValueError, match=f"labels must name num_labels = {count} classes, each once; got "):
+            NeuroGameForSequenceClassification.from_encoder(str(encoder), num_labels=count, labels=labels)
     with pytest.raises(TypeError, match=r"unknown option\(s\) dampening"):
         build(encoder, game={"dampening": 1})
 

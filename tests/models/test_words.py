@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 pytest.importorskip("transformers")
 
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from spinformer.models.words import (
@@ -260,6 +261,24 @@ def test_a_row_without_a_hypothesis_is_named(vectors, architecture):
 
 
 # Hugging Face's ways in and out.
+
+
+@BOTH
+def test_what_is_no_such_model_is_refused(vectors, architecture, encoder, tmp_path):
+    model, _ = from_vectors(vectors, architecture, hidden_size=7)
+    model.save_pretrained(tmp_path / "saved")
+    file = tmp_path / "saved" / "model.safetensors"
+    whole, weights = file.read_bytes(), load_file(file)
+    with pytest.raises(
+        ValueError, match=f"{encoder}: expected a 'spinformer-words' model; its config.json says 'bert'"
+    ):
+        WordForSequenceClassification.from_pretrained(encoder)
+    file.write_bytes(whole[:-10])
+    with pytest.raises(ValueError, match=f"{tmp_path / 'saved'}: the checkpoint is damaged"):
+        WordForSequenceClassification.from_pretrained(tmp_path / "saved")
+    save_file({"embedding.weight": weights["embedding.weight"]}, file, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"missing keys: pair\."):
+        WordForSequenceClassification.from_pretrained(tmp_path / "saved")
 
 
 @BOTH

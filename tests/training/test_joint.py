@@ -159,7 +159,7 @@ def test_another_head_goes_on_from_the_encoder(recipe, tmp_path):
         assert inside
         for name in inside:
             torch.testing.assert_close(second[name], first[name], rtol=0, atol=1e-6, msg=name)
-    assert "head `mean` on the encoder\n`joint`" in (tmp_path / "mean" / "README.md").read_text()
+    assert "head `mean` on the encoder `joint`" in (tmp_path / "mean" / "README.md").read_text()
     begun = NeuroGameForSequenceClassification.from_encoder(recipe.encoder).model.encoder.state_dict()
     assert max(float((first[name] - begun[name.removeprefix("model.encoder.")]).abs().max()) for name in inside) > 1e-3
 

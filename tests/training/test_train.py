@@ -179,7 +179,9 @@ def test_heads_on_word_vectors(recipe, tmp_path, head):
     own = recipe.change(head=head, vectors=str(vectors), epochs=1, vector_length=2.0)
     record = train(own, tmp_path / "run", quiet=True)
     assert len(losses(record)) == 5
-    assert f"head `{head}` on the encoder\n`vectors.txt`" in (tmp_path / "run" / "README.md").read_text()
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert f"`{head}` on the word vectors `vectors.txt`" in card
+    assert "import spinformer.models.words" in card
     assert main(["evaluate", str(tmp_path / "run"), recipe.dev, "--device", "cpu"]) == 0
 
 
@@ -271,11 +273,18 @@ def test_so_many_updates_and_no_more(learnt, tmp_path):
     assert steps == [5, 10, 15]
     assert "\n15 updates, " in (tmp_path / "run" / "README.md").read_text()
     before = weights(tmp_path / "run")
+    scores = [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry]
+    card = (tmp_path / "run" / "README.md").read_text().partition("## Scores")[2]
+    assert len(scores) == 2
     for left in (15, 10):
         if left == 10:
             shutil.rmtree(tmp_path / "run" / "checkpoint-15")
+        spent = float((tmp_path / "run" / f"checkpoint-{left}" / "complete").read_text())
         again = train(Recipe.of(options), tmp_path / "run", resume=True, quiet=True)
         assert losses(again) == losses(record)
+        assert [entry["eval_accuracy"] for entry in again["history"] if "eval_accuracy" in entry] == scores
+        assert (tmp_path / "run" / "README.md").read_text().partition("## Scores")[2] == card
+        assert again["seconds"] > spent > 0
         assert all(torch.equal(value, before[name]) for name, value in weights(tmp_path / "run").items())
 
 

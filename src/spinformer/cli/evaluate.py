@@ -17,7 +17,7 @@ import torch
 
 from spinformer import results
 from spinformer.cli import evaluate_explanations
-from spinformer.data.texts import Texts
+from spinformer.data.texts import Texts, parts
 from spinformer.evaluate import Evaluation, class_names, evaluate, load_classifier, map_classes
 
 
@@ -166,7 +166,7 @@ def _details(key: str, evaluation: Evaluation) -> str:
 
 def short(source: str) -> str:
     """Without the folders: results say which file, not where it lay."""
-    return "+".join(Path(part).name if Path(part).exists() else part for part in source.split("+"))
+    return "+".join(Path(part).name if Path(part).exists() else part for part in parts(source))
 
 
 def _key(source: str, taken: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Classify texts or pairs of texts: one line of JSON for each, with the label and every class's probability.
 
 Standard input, .jsonl and .txt files are answered as they are read, line by line:
-  {"premise": ..., "hypothesis": ...}     or {"text": ...}, or the columns that --columns names
+  {"premise": ..., "hypothesis": ...}     or {"text": ...}, or other usual names, or those that --columns gives
   premise<TAB>hypothesis
 CSV, TSV and Parquet files (with a header) and named sets (snli:test) are read as `spinformer evaluate` reads them.
 Answers come in the order of the texts. A bad line stops the command and is named; the lines before it are answered.
@@ -13,7 +13,7 @@ import gzip
 import json
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,11 +21,11 @@ import torch
 
 from spinformer import checks
 from spinformer.cli.evaluate import columns, words
+from spinformer.data.columns import find
 from spinformer.data.texts import Texts
 from spinformer.evaluate import class_names, load_classifier, predict
 
 Row = tuple[str, ...]
-KEYS = (("premise", "hypothesis"), ("sentence1", "sentence2"), ("text",))
 LINES = (".jsonl", ".jsonl.gz", ".txt", ".txt.gz")
 
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         if args.output is not None:
             args.output.parent.mkdir(parents=True, exist_ok=True)
             out = stack.enter_context(args.output.open("w", encoding="utf-8"))
-        rows = (row for source in sources for row in _rows(source, args.columns, options))
+        rows = (row for source in sources for row in _rows(source, options))
         for chunk in _chunks(rows, args.batch_size):
             texts = Texts([row[0] for row in chunk], [row[1] for row in chunk] if len(chunk[0]) == 2 else None)
             found = predict(
@@ -96,13 +96,13 @@ def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
         yield chunk
 
 
-def _rows(source: str, keys: Sequence[str] | None, options: dict[str, Any]) -> Iterator[Row]:
+def _rows(source: str, options: dict[str, Any]) -> Iterator[Row]:
     if source == "-":
-        yield from _parse(sys.stdin.buffer, "standard input", keys)
+        yield from _parse(sys.stdin.buffer, "standard input", options)
     elif source.endswith(LINES):
         with gzip.open(source, "rb") if source.endswith(".gz") else open(source, "rb") as file:
             try:
-                yield from _parse(file, Path(source).name, keys)
+                yield from _parse(file, Path(source).name, options)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise ValueError(f"{source} is damaged: {error}") from None
     else:
@@ -114,17 +114,24 @@ def _rows(source: str, keys: Sequence[str] | None, options: dict[str, Any]) -> I
             yield _checked(row, f"{texts.source}, row {number}")
 
 
-def _parse(lines: Iterable[bytes], source: str, keys: Sequence[str] | None) -> Iterator[Row]:
+def _parse(lines: Iterable[bytes], source: str, options: dict[str, Any]) -> Iterator[Row]:
+    """A row a line; lines without anything are a matter of course at the end alone, where answers stay in step."""
+    empty: str | None = None
     for number, line in enumerate(lines, 1):
         where = f"{source}, line {number}"
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise ValueError(f"{where}: expected UTF-8; got {line[error.start : error.end]!r}") from None
-        yield _checked(_fields(text, where, keys), where)
+        if number > 1 and not text:
+            empty = empty or where
+            continue
+        if empty:
+            raise ValueError(f"{empty}: expected JSON or premise<TAB>hypothesis; got ''")
+        yield _checked(_fields(text, where, options), where)
 
 
-def _fields(text: str, where: str, keys: Sequence[str] | None) -> Row:
+def _fields(text: str, where: str, options: dict[str, Any]) -> Row:
     if not text.lstrip().startswith("{"):
         parts = text.split("\t")
         if len(parts) != 2:
@@ -135,11 +142,7 @@ def _fields(text: str, where: str, keys: Sequence[str] | None) -> Row:
         record = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{where}: expected a JSON object; {error}") from None
-    for wanted in KEYS if keys is None else (tuple(keys),):
-        if all(key in record for key in wanted):
-            return tuple(record[key] for key in wanted)
-    choices = "premise and hypothesis, or text" if keys is None else " and ".join(keys)
-    raise ValueError(f"{where}: expected the keys {choices}; got {', '.join(record) or 'none'}")
+    return tuple(record[key] for key in find(list(record), where, **options).wanted)
 
 
 def _checked(row: Row, where: str) -> Row:

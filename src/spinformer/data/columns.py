@@ -1,5 +1,6 @@
 """From rows of cells to `Texts`: which columns hold the texts and the labels, and what the labels mean."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -27,6 +28,7 @@ SYNONYMS = {
     **dict.fromkeys(("not-entailment", "no-entailment", "not-entailed", "non-entailed"), "non-entailment"),
 }
 MISSING = ("", "-", "-1")
+DECIMAL = re.compile(r"(-?\d+)\.0+", re.ASCII)  # a whole number, as tables with gaps have it
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def build(
         values = [_label(row[-1], source, line) for line, row in zip(lines, cells, strict=True)]
         gold = [value for value in values if value is not None]
         classes = classes or infer_names(gold, source, paired=columns.second is not None)
-        coder = Coder(classes)
+        coder = Coder(classes, given=names is not None)
         labels = [coder(value, source, line) for line, value in zip(lines, values, strict=True)]
 
     texts: list[list[str]] = [[] for _ in range(1 if columns.second is None else 2)]
@@ -145,7 +147,10 @@ def infer_names(values: Sequence[str | int], source: str, *, paired: bool) -> tu
     spelt: dict[str, str] = {}
     for value in strings:
         spelt.setdefault(_key(value), value)
-    return inference_names(strings, paired=paired) or tuple(spelt.values())
+    known = inference_names(strings, paired=paired)
+    if known is None and paired and set(NLI_LABELS) <= {_canonical(value) for value in strings}:
+        return NLI_LABELS  # and something besides, which is rather a slip than a class
+    return known or tuple(spelt.values())
 
 
 def inference_names(labels: Sequence[str], *, paired: bool) -> tuple[str, ...] | None:
@@ -157,8 +162,8 @@ def inference_names(labels: Sequence[str], *, paired: bool) -> tuple[str, ...] |
 class Coder:
     """Positions of labels in `names`: a string by its name or a synonym, whatever its case; an integer as it is."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self, names: Sequence[str], *, given: bool = True) -> None:
+        self.names, self.given = tuple(names), given
         self.positions = {_canonical(name): k for k, name in enumerate(self.names)}
         literal = {_key(name): k for k, name in enumerate(self.names)}
         if len(literal) != len(self.names):
@@ -185,7 +190,9 @@ class Coder:
         if not self.numbers and _whole(text) and 0 <= int(text) < len(self.names):
             return int(text)
         expected = "" if isinstance(value, str) else f" 0 to {len(self.names) - 1}, for"
-        raise ValueError(f"{source}:{line}: expected a label among{expected} {', '.join(self.names)}; got {value!r}")
+        others = "" if self.given else "; where it is a class of its own, give the names of all classes"
+        among = f"{expected} {', '.join(self.names)}"
+        raise ValueError(f"{source}:{line}: expected a label among{among}; got {value!r}{others}")
 
 
 def _key(name: str) -> str:
@@ -204,6 +211,8 @@ def _whole(value: Any) -> bool:
 def _label(value: Any, source: str, line: int) -> str | int | None:
     if isinstance(value, str):
         value = value.strip()
+        whole = DECIMAL.fullmatch(value)
+        value = whole[1] if whole else value
         return None if value in MISSING else value
     if value is None or (isinstance(value, float) and isnan(value)):
         return None

@@ -21,6 +21,8 @@ from spinformer.results import sha256
 
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+
 # A row is its line and its cells; `Choose` is told the columns found and answers with those to read.
 Rows = Iterator[tuple[int, Sequence[Any]]]
 Choose = Callable[[Sequence[str]], Sequence[str]]
@@ -35,7 +37,7 @@ def read_texts(
     names: Sequence[str] | None = None,
     labelled: bool = True,
 ) -> Texts:
-    """Texts, or pairs of texts, of a file .jsonl (.json), .csv, .tsv, each with .gz or without, or .parquet.
+    """Texts, or pairs of texts, of a file .jsonl (.json), .csv, .tsv or .parquet, each with .gz or without.
 
     first, second, label: the columns' names, found among the usual ones where not given; `first` alone means single
     texts. names: the class names, in the order of the labels; where not given, those of natural language inference if
@@ -62,20 +64,19 @@ def read_texts(
 
 def is_format(name: str) -> bool:
     """Whether a file of this name can be read, going by its ending."""
-    return name.lower().removesuffix(".gz").endswith(FORMATS) and not name.lower().endswith(".parquet.gz")
+    return name.lower().removesuffix(".gz").endswith(FORMATS)
 
 
 def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
     if not is_format(path.name):
-        raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, all but the last with .gz or without")
+        raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, with .gz or without")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, json_rows)
 
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a text file, decoded one by one so that an error can name its line."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else io.open
-    with opener(path, "rb") as raw, io.BufferedReader(raw, 1 << 16) as file:
+    with _opened(path) as raw, io.BufferedReader(raw, 1 << 16) as file:
         number = 0
         try:
             for number, line in enumerate(file, 1):
@@ -83,8 +84,12 @@ def _lines(path: Path) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             raise ValueError(f"{path.name}:{number}: expected UTF-8; got the byte 0x{byte:02x}") from None
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        except DAMAGED as error:
             raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
+
+
+def _opened(path: Path) -> Any:
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def json_rows(path: Path, choose: Choose) -> Rows:
@@ -142,9 +147,9 @@ def _parquet(path: Path, choose: Choose) -> Rows:
     parquet = require("pyarrow.parquet", extra="nli")
     arrow = require("pyarrow", extra="nli")
     try:
-        with parquet.ParquetFile(path) as file:
+        with _opened(path) as raw, parquet.ParquetFile(raw) as file:
             wanted = list(choose(file.schema_arrow.names))
             table = file.read(columns=wanted)
-    except (OSError, arrow.ArrowException) as error:
+    except (OSError, arrow.ArrowException, *DAMAGED) as error:
         raise ValueError(f"{path.name} is not a whole Parquet file: {' '.join(str(error).split())}") from None
     yield from enumerate(zip(*(table[name].to_pylist() for name in wanted), strict=True), 1)

@@ -11,7 +11,7 @@ from typing import Any
 from spinformer.checks import choice
 from spinformer.data.columns import build, find, inference_names
 from spinformer.data.files import is_format, read_texts
-from spinformer.data.texts import Texts, join
+from spinformer.data.texts import Texts, join, parts
 from spinformer.extras import require
 
 SAMPLE = ("train", "dev", "test")
@@ -31,7 +31,7 @@ CORPORA = {
 }
 HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
 ACCEPTED = (
-    "a file (.jsonl, .json, .csv, .tsv, .gz behind them or not, or .parquet), sample:SPLIT, "
+    "a file (.jsonl, .json, .csv, .tsv or .parquet, with .gz or without), sample:SPLIT, "
     f"{', '.join(f'{name}:SPLIT' for name in CORPORA)}, OWNER/NAME[/CONFIG]:SPLIT of the Hugging Face Hub, "
     "or several of these joined with +"
 )
@@ -54,9 +54,8 @@ def load_texts(
     2,000 + 500 + 500 pairs of SNLI inside the package. Several of them are joined with "+". `split` is for sources that
     do not name one themselves; with neither, it is the training part. The rest is as in `read_texts`.
     """
-    parts = [source] if Path(source).is_file() else [part.strip() for part in source.split("+")]
     one = partial(_one, split=split, first=first, second=second, label=label, names=names, labelled=labelled)
-    return join([one(part) for part in parts])
+    return join([one(part) for part in parts(source)])
 
 
 def _one(source: str, *, split: str | None, **options: Any) -> Texts:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 
 # Natural language inference: the class names, in the order that SNLI and MNLI number them.
 NLI_LABELS = ("entailment", "neutral", "contradiction")
@@ -70,6 +71,11 @@ class Texts:
         second = None if self.second is None else [self.second[row] for row in rows]
         labels = None if self.labels is None else [self.labels[row] for row in rows]
         return replace(self, first=[self.first[row] for row in rows], second=second, labels=labels)
+
+
+def parts(source: str) -> list[str]:
+    """What a source is joined of; a file may have a + in its own name."""
+    return [source] if Path(source).is_file() else [part.strip() for part in source.split("+")]
 
 
 def join(parts: Sequence[Texts]) -> Texts:

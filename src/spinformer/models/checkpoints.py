@@ -10,9 +10,17 @@ from typing import Any
 from safetensors import SafetensorError
 
 
-def load(from_pretrained: Callable[..., Any], config_class: type, path: Any, *args: Any, **kwargs: Any) -> Any:
+def load(
+    from_pretrained: Callable[..., Any],
+    config_class: type,
+    path: Any,
+    *args: Any,
+    beside: tuple[str, ...] = (),
+    **kwargs: Any,
+) -> Any:
     """from_pretrained(path, ...), but a folder that is not there, holds another architecture, is damaged or lacks
-    weights is a ValueError that says so. `config_class.model_type` is the architecture expected.
+    weights is a ValueError that says so. `config_class.model_type` is the architecture expected; beside: how the names
+    of weights begin that are left alone where the model has no place for them.
     """
     expected = config_class.model_type  # type: ignore[attr-defined]
     folder = Path(path)
@@ -22,6 +30,7 @@ def load(from_pretrained: Callable[..., Any], config_class: type, path: Any, *ar
     kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
     with reading(path), quiet():
         model, info = from_pretrained(path, *args, output_loading_info=True, **kwargs)
+    info["unexpected_keys"] = {name for name in info["unexpected_keys"] if not name.startswith(beside)}
     check_weights(path, info, ("mismatched_keys", "missing_keys", "unexpected_keys"))
     return (model, info) if asked else model
 

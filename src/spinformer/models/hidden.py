@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 
@@ -13,6 +13,17 @@ def encoder(model: Any) -> Any:
     base = model.base_model
     inner = getattr(base, "encoder", None)
     return inner if isinstance(inner, PreTrainedModel) else base
+
+
+def longest(model: Any) -> int | None:
+    """Tokens of the longest text that has a learnt position for each; None where there is no table of positions.
+
+    Where the table has a row for padding, as in RoBERTa, positions begin after it.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.rpartition(".")[2] == "position_embeddings":
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return None
 
 
 def hidden_width(model: Any) -> int:

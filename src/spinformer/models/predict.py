@@ -10,7 +10,7 @@ from torch import Tensor
 from spinformer import checks
 from spinformer.data.features import Features, by_length
 from spinformer.data.texts import Texts
-from spinformer.models.hidden import evaluating
+from spinformer.models.hidden import evaluating, longest
 from spinformer.progress import progress as bar
 
 
@@ -78,7 +78,8 @@ def predict(
 def fits(model: Any, tokenizer: Any, max_length: int) -> None:
     """Whether the model takes texts of max_length tokens; a ValueError where it does not."""
     checks.at_least("max_length", max_length, 4)  # what the special tokens leave must hold something of each text
-    known = (getattr(model.config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+    positions = longest(model) or getattr(model.config, "max_position_embeddings", None)
+    known = (positions, getattr(tokenizer, "model_max_length", None))
     limit = min((size for size in known if isinstance(size, int) and size > 0), default=max_length)
     if max_length > limit:
         raise ValueError(f"max_length must be at most {limit}, what the model takes; got {max_length}")

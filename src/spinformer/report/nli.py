@@ -117,7 +117,7 @@ def paired(record: Record) -> str:
 
 
 def _against(record: Record, spread: Callable[[Sequence[float], Sequence[float]], float]) -> str:
-    columns = {"snli_dev": "SNLI dev", **{name: SETS[name] for name in ("snli_test", "mnli_dev_matched", "sick_test")}}
+    columns = {"snli_dev": "SNLI dev", **SETS}
     found = {name: sorted(runs, key=lambda run: run["seed"]) for name, runs in rows(record).items()}
     lines = []
     for name in OTHERS:

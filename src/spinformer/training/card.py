@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from spinformer.data.texts import parts
+from spinformer.training.recipe import WORD_HEADS
+
 TEMPLATE = """---
 library_name: transformers
 pipeline_tag: text-classification
@@ -11,11 +14,10 @@ tags: [spinformer, neurogame, natural-language-inference]
 
 # {title}
 
-A text classifier trained with spinformer: head `{head}` on the encoder
-`{encoder}`, {parameters:,} parameters.
+A text classifier trained with spinformer: {model}, {parameters:,} parameters.
 
 ```python
-import spinformer.models.neurogame  # registers the architecture
+import {module}  # registers the architecture
 from transformers import pipeline
 
 classify = pipeline("text-classification", "path/to/this/folder")
@@ -35,16 +37,20 @@ The recipe, the sha256 of the data and the whole history stand in `training.json
 
 ## Limits
 
-Trained on English sentence pairs; figures beyond the data above say nothing of other languages and domains. Importance
-that the head gives to words is what its game computes, and is not a causal claim unless the recipe's objective says so.
+The scores are of the data above and say nothing of other languages and domains.{importance}
 """
 
+IMPORTANCE = """ The
+importance that its game gives to words says how it weighs them, which is not what would happen without them."""
 UNSCORED = "It was not scored by itself while it was trained."
 
 
 def write_card(folder: Path, record: dict[str, Any]) -> Path:
     """README.md from the record of a training run (`spinformer.training.classifier.train`)."""
     recipe = record["recipe"]
+    head = record.get("part", recipe["head"])  # of several that were trained at once, where there is a part
+    words = head in WORD_HEADS
+    base = Path(recipe["vectors"] if words else recipe["encoder"]).name
     evaluations = [entry for entry in record["history"] if "eval_accuracy" in entry]
     rows = [f"| {e['step']:,} | {e['eval_accuracy']:.4f} | {e['eval_loss']:.4f} |" for e in evaluations]
     teacher = "" if recipe["teacher"] is None else f" with the answers of `{Path(recipe['teacher']).name}`"
@@ -52,12 +58,13 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
     path.write_text(
         TEMPLATE.format(
             title=folder.name,
-            head=record.get("part", recipe["head"]),  # of several that were trained at once, where there is a part
-            encoder=Path(recipe["encoder"] if recipe["head"] not in ("dam", "esim") else recipe["vectors"]).name,
+            model=f"`{head}` on the word vectors `{base}`" if words else f"head `{head}` on the encoder `{base}`",
+            module="spinformer.models.words" if words else "spinformer.models.neurogame",
+            importance=IMPORTANCE if head in ("neurogame", "joint") else "",
             parameters=record["parameters"],
             pairs=record["pairs"],
-            train=" + ".join(Path(part).name for part in recipe["train"].split("+")),
-            dev=Path(recipe["dev"]).name,
+            train=_names(recipe["train"]),
+            dev=_names(recipe["dev"]),
             dropped=record["dropped"],
             truncated=record["truncated"],
             max_length=recipe["max_length"],
@@ -73,3 +80,8 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
         )
     )
     return path
+
+
+def _names(source: str) -> str:
+    """Without the folders."""
+    return " + ".join(Path(part).name for part in parts(source))

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -25,7 +24,7 @@ from spinformer.training.card import write_card
 from spinformer.training.ground import Grounding, learn
 from spinformer.training.recipe import WORD_HEADS, Recipe
 from spinformer.training.teacher import load_reader, teach
-from spinformer.training.trainer import COMPLETE, ClassifierTrainer, uncompiled
+from spinformer.training.trainer import COMPLETE, ClassifierTrainer, step_of, uncompiled
 
 RECORD = "training.json"
 BEGUN = "recipe.json"
@@ -50,18 +49,11 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
     set_seed(recipe.seed)
     trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
     _claim(recipe, output)
-    if checkpoint is not None and trainer.average is not None:
-        trainer.average.load(checkpoint)
-    start = time.perf_counter()
-    if checkpoint is None or recipe.steps is None or int(checkpoint.name.rpartition("-")[2]) < recipe.steps:
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    else:  # no update is left; a Trainer that is resumed makes one nevertheless
-        trainer.finished(checkpoint)
+    trainer.go_on(checkpoint)
     if trainer.average is not None:
         trainer.average.keep()
     if recipe.settle and trainer.is_world_process_zero():
         _settle(recipe, model, tokenizer, train_texts)
-    seconds = time.perf_counter() - start
     record = {
         "recipe": recipe.to_dict(),
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -70,7 +62,7 @@ def train(recipe: Recipe, output: Path, *, resume: bool = False, quiet: bool = F
         "dropped": train_texts.dropped,
         "truncated": train_data.truncated,
         "data": dict(train_texts.digests + dev_texts.digests),
-        "seconds": seconds,
+        "seconds": trainer.seconds,
         "processes": args.world_size,
         "device": torch.cuda.get_device_name() if args.device.type == "cuda" else args.device.type,
         "resumed": checkpoint is not None,
@@ -132,7 +124,7 @@ def _added_ids(tokenizer: Any) -> tuple[int, ...]:
 def last_checkpoint(output: Path) -> Path | None:
     """The newest checkpoint that was written to its end, if there is one."""
     whole = [path.parent for path in output.glob(f"checkpoint-*/{COMPLETE}")]
-    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    return max(whole, key=step_of, default=None)
 
 
 def _checkpoint(recipe: Recipe, output: Path, resume: bool) -> Path | None:

@@ -1,6 +1,7 @@
 """The Hugging Face Trainer with what our recipes add: averaging, mixup, consistency, diagnostics, safe checkpoints."""
 
 import inspect
+import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from torch.nn import functional
 from torch.optim import AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import Dataset, Sampler
-from transformers import ProgressCallback, Trainer, TrainerCallback, TrainerState, TrainingArguments
+from transformers import ProgressCallback, Trainer, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
 from spinformer.data.features import Collate, Features, LengthSampler
@@ -21,9 +22,10 @@ from spinformer.training.average import Average
 from spinformer.training.meter import Bar, Meter
 from spinformer.training.recipe import Recipe
 from spinformer.training.schedule import schedule
+from spinformer.training.steps import Steps
 from spinformer.training.together import disagreement, together
 
-# Written last into a checkpoint: without it the folder is what a killed process left behind.
+# Written last into a checkpoint, with the seconds so far: without it the folder is what a killed process left behind.
 COMPLETE = "complete"
 TILE = 8
 
@@ -38,6 +40,7 @@ class ClassifierTrainer(Trainer):
         self, model: nn.Module, recipe: Recipe, args: TrainingArguments, train: Features, dev: Features, tokenizer: Any
     ) -> None:
         self.recipe, self.network, self.rows = recipe, model, train
+        self.begun, self.before = time.perf_counter(), 0.0  # before: seconds of the run that this one goes on with
         self.meter = Meter()
         accepted = inspect.signature(model.forward).parameters
         self.plays, self.mixes = bool(getattr(model, "plays", False)), "mix" in accepted
@@ -58,7 +61,7 @@ class ClassifierTrainer(Trainer):
             encoder(model).compile(dynamic=True)
         self.average = Average(model, recipe.ema) if recipe.ema else None  # where the model has been moved to
         self.model_accepts_loss_kwargs = False  # the loss is a mean over the rows of a batch
-        self.add_callback(_Steps(self))
+        self.add_callback(Steps(self))
         if not args.disable_tqdm:
             self.remove_callback(ProgressCallback)
             self.add_callback(Bar())
@@ -152,7 +155,7 @@ class ClassifierTrainer(Trainer):
                 warmup=recipe.warmup,
                 milestones=recipe.milestones,
                 factor=recipe.factor,
-                steps_per_epoch=len(self.rows) // recipe.batch_size,
+                steps_per_epoch=self.updates,
             )
         return self.lr_scheduler
 
@@ -160,10 +163,27 @@ class ClassifierTrainer(Trainer):
         self.sampler = LengthSampler(self.rows.lengths, self.recipe.batch_size, self.recipe.seed)
         return self.sampler
 
-    def finished(self, checkpoint: Path) -> None:
-        """Take weights and history of a checkpoint after the last update."""
-        self._load_from_checkpoint(str(checkpoint))
-        self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+    def go_on(self, checkpoint: Path | None) -> None:
+        """Train to the end, from a checkpoint where there is one."""
+        if checkpoint is not None:
+            self.before = float((checkpoint / COMPLETE).read_text())
+            if self.average is not None:
+                self.average.load(checkpoint)
+        if checkpoint is None or self.recipe.steps is None or step_of(checkpoint) < self.recipe.steps:
+            self.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        else:  # no update is left; a Trainer that is resumed makes one nevertheless
+            self._load_from_checkpoint(str(checkpoint))
+            self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+
+    @property
+    def updates(self) -> int:
+        """Of an epoch."""
+        return len(self.rows) // self.recipe.batch_size
+
+    @property
+    def seconds(self) -> float:
+        """That training has taken, with what came before it was resumed."""
+        return self.before + time.perf_counter() - self.begun
 
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """With the averaged weights, where there are any; it draws no random number that training would have drawn, and
@@ -192,21 +212,14 @@ class ClassifierTrainer(Trainer):
             folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
             if self.average is not None:
                 self.average.save(folder)
-            (folder / COMPLETE).touch()
+            partial = folder / f"{COMPLETE}.partial"
+            partial.write_text(f"{self.seconds}\n")
+            partial.replace(folder / COMPLETE)
 
 
-class _Steps(TrainerCallback):
-    """Tells the sampler the epoch, and the average each update."""
-
-    def __init__(self, trainer: ClassifierTrainer) -> None:
-        self.trainer = trainer
-
-    def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.trainer.sampler.set_epoch(int((state.epoch or 0) + 1e-6))
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.trainer.average is not None:
-            self.trainer.average.update(state.global_step)
+def step_of(checkpoint: Path) -> int:
+    """The update after which it was written."""
+    return int(checkpoint.name.rpartition("-")[2])
 
 
 def uncompiled(recipe: Recipe) -> AbstractContextManager[Any]:

@@ -18,6 +18,7 @@ from transformers import (
 from spinformer import checks
 from spinformer.models import checkpoints
 from spinformer.models.grounding import GameHead
+from spinformer.models.hidden import longest
 from spinformer.models.neurogame.configuration import NeuroGameConfig
 from spinformer.models.neurogame.encoder import among, no_pooler, pretrained, set_dropout
 from spinformer.models.neurogame.heads import JOINT, Layers, NeuroGamePooling, by_head, classifier, mean_answer, pooling
@@ -34,24 +35,27 @@ class NeuroGamePreTrainedModel(PreTrainedModel):
     _supports_flash_attn = True
     _supports_attention_backend = True
     _no_split_modules = ["NeuroGamePooling"]  # noqa: RUF012
+    beside: tuple[str, ...] = ()  # how weights begin that a checkpoint may have for the rest of a larger model
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, **kwargs: Any) -> Any:
         """As in Hugging Face; a damaged file, another architecture or missing weights are a clear ValueError."""
         path = pretrained_model_name_or_path
-        return checkpoints.load(super().from_pretrained, cls.config_class, path, *model_args, **kwargs)
+        load = super().from_pretrained
+        return checkpoints.load(load, cls.config_class, path, *model_args, beside=cls.beside, **kwargs)
 
 
 class NeuroGameModel(NeuroGamePreTrainedModel):
     """Encoder and pooling: a text's vector z (Eqs. 26-27)."""
 
-    base_model_prefix = ""
+    beside = ("classifier.", "game.")
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
         self.encoder = AutoModel.from_config(
             config.encoder, dtype=torch.get_default_dtype(), **no_pooler(config.encoder)
         )
+        self.longest = longest(self.encoder)
         self.layers = Layers(config.hidden_size, config.layers) if config.layers else None
         self.pooling = pooling(
             config.head,
@@ -82,6 +86,11 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise ValueError("expected input_ids or inputs_embeds; got neither")
+        if self.longest is not None and given.shape[1] > self.longest:
+            raise ValueError(
+                f"the encoder takes texts of at most {self.longest} tokens; got {given.shape[1]}: have the tokenizer "
+                f"cut them (truncation=True, max_length={self.longest})"
+            )
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
         if self.layers is not None:
@@ -139,7 +148,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
     def from_encoder(
         cls,
         path: str,
-        num_labels: int = 3,
+        num_labels: int | None = None,
         *,
         labels: tuple[str, ...] | None = None,
         head: str = "neurogame",
@@ -155,14 +164,17 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         """A pretrained encoder (folder or hub id) under a fresh head; `game`: options of the NeuroGame layer.
 
         Of a classifier of this class the encoder is taken, with its dropout, and the head is left behind.
-        labels: the class names, in order; encoder_dropout: replaces every dropout probability of the encoder.
+        labels: the class names, in order; without them there are `num_labels` classes, or 3. encoder_dropout: replaces
+        every dropout probability of the encoder.
         """
         with checkpoints.reading(path):
             found = AutoConfig.from_pretrained(path)
         encoder_config = found.encoder if isinstance(found, NeuroGameConfig) else found
         if encoder_dropout is not None:
             set_dropout(encoder_config, encoder_dropout)
-        names = labels or tuple(f"LABEL_{place}" for place in range(num_labels))
+        names = labels or tuple(f"LABEL_{place}" for place in range(3 if num_labels is None else num_labels))
+        if len(set(names)) < len(names) or num_labels not in (None, len(names)):
+            raise ValueError(f"labels must name num_labels = {num_labels} classes, each once; got {names}")
         config = NeuroGameConfig(
             encoder=encoder_config,
             head=head,

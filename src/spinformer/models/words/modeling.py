@@ -22,6 +22,7 @@ from transformers import (
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from spinformer import checks
+from spinformer.models import checkpoints
 from spinformer.models.words.configuration import ARCHITECTURES, WordConfig
 from spinformer.models.words.dam import DecomposableAttention
 from spinformer.models.words.esim import SequentialInference
@@ -50,9 +51,11 @@ class WordForSequenceClassification(PreTrainedModel):
         self._freeze()
 
     @classmethod
-    def from_pretrained(cls, *args: Any, **kwargs: Any) -> Any:
-        """As in any Hugging Face model; word vectors that training must not change stay so."""
-        loaded = super().from_pretrained(*args, **kwargs)
+    def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, **kwargs: Any) -> Any:
+        """As in Hugging Face; a damaged file, another architecture or missing weights are a clear ValueError, and word
+        vectors that training must not change stay so."""
+        path = pretrained_model_name_or_path
+        loaded = checkpoints.load(super().from_pretrained, WordConfig, path, *model_args, **kwargs)
         (loaded[0] if isinstance(loaded, tuple) else loaded)._freeze()
         return loaded
 
