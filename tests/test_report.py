@@ -137,8 +137,11 @@ def test_points_of_student():
 
 def scored(job, seed, accuracy):
     """A run with this accuracy, in percent, on every set that heads are compared on."""
-    sets = ("snli_dev", "snli_test", "mnli_dev_matched", "sick_test")
-    return {"job": job, "seed": seed, "scores": {name: {"accuracy": accuracy / 100} for name in sets}}
+    return {
+        "job": job,
+        "seed": seed,
+        "scores": {name: {"accuracy": accuracy / 100} for name in ("snli_dev", *nli.SETS)},
+    }
 
 
 def test_heads_of_unlike_many_seeds_are_compared():
