@@ -2,7 +2,7 @@
 
 A result is one JSON file `results/<name>.json`. Documents quote figures from these files alone
 (`tools/render.py` fills them in), so everything that a reader needs to judge a figure stands beside it. Where a copy
-of the code runs without its history, as on a borrowed machine, the variable SPINFORMER_COMMIT says which commit it is.
+of the code runs without its history, as in a container, the variable SPINFORMER_COMMIT says which commit it is.
 """
 
 import hashlib
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from spinformer.whole import whole
 
 RESULTS = Path("results")
 
@@ -49,11 +51,9 @@ def write(
         "versions": _versions(),
         "outcome": dict(outcome),
     }
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"
-    partial = path.with_suffix(".json.partial")
-    partial.write_text(json.dumps(_strict(record), indent=1, sort_keys=False, allow_nan=False) + "\n")
-    partial.replace(path)
+    with whole(path) as partial:
+        partial.write_text(json.dumps(_strict(record), indent=1, sort_keys=False, allow_nan=False) + "\n")
     return path
 
 

@@ -352,6 +352,9 @@ def test_of_a_word_twice_the_first_stays(tmp_path):
     assert found.vectors.tolist() == [[1, 2], [3, 4]]
 
 
+PACKED = gzip.compress(b"".join(b"dog%d 1 2\n" % row for row in range(99)), mtime=0)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -363,6 +366,7 @@ def test_of_a_word_twice_the_first_stays(tmp_path):
         (b"dog 1 nan\ncat 3 4\n", r"v\.txt:1: expected 2 finite numbers after the word; got 'nan'"),
         (b"dog 1 2\n\xff\xfe 3 4\n", r"v\.txt:\d: expected gzipped or plain UTF-8 text"),
         (gzip.compress(b"dog 1 2\n" * 99, mtime=0)[:-12], r"v\.txt:\d+: expected gzipped or plain UTF-8 text"),
+        (PACKED[:20] + b"\xff" * 9 + PACKED[29:], r"v\.txt:\d+: expected gzipped or plain UTF-8 text"),
         (b"", r"has no word vectors"),
     ],
 )

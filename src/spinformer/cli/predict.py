@@ -9,10 +9,8 @@ Answers come in the order of the texts. A bad line stops the command and is name
 
 import argparse
 import contextlib
-import gzip
 import json
 import sys
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -22,6 +20,7 @@ import torch
 from spinformer import checks
 from spinformer.cli.evaluate import columns, words
 from spinformer.data.columns import find
+from spinformer.data.files import DAMAGED, opened
 from spinformer.data.texts import Texts
 from spinformer.evaluate import class_names, load_classifier, predict
 
@@ -100,10 +99,10 @@ def _rows(source: str, options: dict[str, Any]) -> Iterator[Row]:
     if source == "-":
         yield from _parse(sys.stdin.buffer, "standard input", options)
     elif source.endswith(LINES):
-        with gzip.open(source, "rb") if source.endswith(".gz") else open(source, "rb") as file:
+        with opened(Path(source)) as file:
             try:
                 yield from _parse(file, Path(source).name, options)
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            except DAMAGED as error:
                 raise ValueError(f"{source} is damaged: {error}") from None
     else:
         from spinformer.data.named import load_texts
@@ -127,7 +126,7 @@ def _parse(lines: Iterable[bytes], source: str, options: dict[str, Any]) -> Iter
             empty = empty or where
             continue
         if empty:
-            raise ValueError(f"{empty}: expected JSON or premise<TAB>hypothesis; got ''")
+            _fields("", empty, options)  # refuses it
         yield _checked(_fields(text, where, options), where)
 
 

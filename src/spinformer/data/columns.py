@@ -107,7 +107,7 @@ def build(
         values = [_label(row[-1], source, line) for line, row in zip(lines, cells, strict=True)]
         gold = [value for value in values if value is not None]
         classes = classes or infer_names(gold, source, paired=columns.second is not None)
-        coder = Coder(classes, given=names is not None)
+        coder = Coder(classes, given=bool(names))
         labels = [coder(value, source, line) for line, value in zip(lines, values, strict=True)]
 
     texts: list[list[str]] = [[] for _ in range(1 if columns.second is None else 2)]

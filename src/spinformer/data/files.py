@@ -76,7 +76,7 @@ def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a text file, decoded one by one so that an error can name its line."""
-    with _opened(path) as raw, io.BufferedReader(raw, 1 << 16) as file:
+    with opened(path) as raw, io.BufferedReader(raw, 1 << 16) as file:
         number = 0
         try:
             for number, line in enumerate(file, 1):
@@ -88,7 +88,8 @@ def _lines(path: Path) -> Iterator[str]:
             raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> Any:
+    """The bytes of a file, unpacked where it ends in .gz; reading a damaged one raises one of `DAMAGED`."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
@@ -147,7 +148,7 @@ def _parquet(path: Path, choose: Choose) -> Rows:
     parquet = require("pyarrow.parquet", extra="nli")
     arrow = require("pyarrow", extra="nli")
     try:
-        with _opened(path) as raw, parquet.ParquetFile(raw) as file:
+        with opened(path) as raw, parquet.ParquetFile(raw) as file:
             wanted = list(choose(file.schema_arrow.names))
             table = file.read(columns=wanted)
     except (OSError, arrow.ArrowException, *DAMAGED) as error:

@@ -17,6 +17,7 @@ from tqdm.auto import tqdm
 from spinformer.attractor.spins import hide_tokens
 from spinformer.models.vision.attractor import AttractorNetwork
 from spinformer.training.pseudolikelihood import Recipe, Stepper
+from spinformer.whole import whole
 
 SHARDS = ("none", "sites", "data")
 CACHE = 4 << 30  # bytes of spins that may be kept instead of embedding each batch anew
@@ -154,10 +155,8 @@ def _gather(stepper: Stepper, world: int) -> None:
 
 
 def _write(path: Path, stepper: Stepper, described: str, history: list[dict[str, float]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    torch.save({"run": described, "history": history, "stepper": stepper.state()}, partial)
-    partial.replace(path)
+    with whole(path) as partial:
+        torch.save({"run": described, "history": history, "stepper": stepper.state()}, partial)
 
 
 def _resume(path: Path, stepper: Stepper, described: str) -> list[dict[str, float]]:

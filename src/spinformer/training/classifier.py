@@ -25,6 +25,7 @@ from spinformer.training.ground import Grounding, learn
 from spinformer.training.recipe import WORD_HEADS, Recipe
 from spinformer.training.teacher import load_reader, teach
 from spinformer.training.trainer import COMPLETE, ClassifierTrainer, step_of, uncompiled
+from spinformer.whole import whole
 
 RECORD = "training.json"
 BEGUN = "recipe.json"
@@ -147,10 +148,8 @@ def _claim(recipe: Recipe, output: Path) -> None:
     """
     PartialState().wait_for_everyone()  # every process has seen the folder as it was
     if PartialState().is_main_process:
-        output.mkdir(parents=True, exist_ok=True)
-        partial = output / f"{BEGUN}.partial"
-        partial.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
-        partial.replace(output / BEGUN)
+        with whole(output / BEGUN) as begun:
+            begun.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
         for folder in output.glob("checkpoint-*"):
             if not (folder / COMPLETE).is_file():
                 shutil.rmtree(folder)

@@ -30,6 +30,7 @@ from spinformer.models.hidden import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.progress import progress
 from spinformer.training.schedule import schedule
+from spinformer.whole import whole
 
 Draw = Literal["sizes", "kernel", "edges", "own"]
 STATE = "state.pt"
@@ -219,8 +220,8 @@ def _save(output: Path, described: dict[str, Any], head: GameHead, optimizer: An
         "scheduler": scheduler.state_dict(),
         "step": step,
     }
-    torch.save(state, folder / "state.partial")
-    (folder / "state.partial").replace(folder / STATE)
+    with whole(folder / STATE) as partial:
+        torch.save(state, partial)
 
 
 def _restore(output: Path, described: dict[str, Any], head: GameHead, optimizer: Any, scheduler: Any) -> int:

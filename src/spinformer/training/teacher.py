@@ -1,7 +1,6 @@
 """Learning from a larger classifier: what it says of each pair, and of views of it, beside the pair's own label."""
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.predict import fits, predict
 from spinformer.progress import progress
 from spinformer.results import sha256
+from spinformer.whole import whole
 
 CHANGES = Changes()
 PARTNERS = 16  # second texts of other pairs that a first text may be paired with
@@ -74,9 +74,8 @@ def teach(
     targets = _targets(texts, _answers(seen, teacher, max_length, batch_size), weight)
     lesson = Features(seen, tokenizer, max_length, targets)
     if kept is not None:
-        partial = kept.with_suffix(f".partial-{os.getpid()}")  # every process of a run may write its own
-        lesson.save(partial)
-        partial.replace(kept)
+        with whole(kept, many=True) as partial:  # by every process of a run
+            lesson.save(partial)
     return lesson
 
 

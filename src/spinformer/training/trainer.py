@@ -24,6 +24,7 @@ from spinformer.training.recipe import Recipe
 from spinformer.training.schedule import schedule
 from spinformer.training.steps import Steps
 from spinformer.training.together import disagreement, together
+from spinformer.whole import whole
 
 # Written last into a checkpoint, with the seconds so far: without it the folder is what a killed process left behind.
 COMPLETE = "complete"
@@ -212,9 +213,8 @@ class ClassifierTrainer(Trainer):
             folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
             if self.average is not None:
                 self.average.save(folder)
-            partial = folder / f"{COMPLETE}.partial"
-            partial.write_text(f"{self.seconds}\n")
-            partial.replace(folder / COMPLETE)
+            with whole(folder / COMPLETE) as partial:
+                partial.write_text(f"{self.seconds}\n")
 
 
 def step_of(checkpoint: Path) -> int:

@@ -12,6 +12,7 @@ from tqdm.auto import tqdm
 
 from spinformer.data.corruption import corrupt
 from spinformer.models.vision.transformer import RecurrentTransformer, VisionTransformer
+from spinformer.whole import whole
 
 STEPS = (3, 7)  # τ is drawn from 3..7 at every training step
 
@@ -109,8 +110,6 @@ def _write(
     rate: torch.optim.lr_scheduler.LambdaLR,
     history: list[float],
 ) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
     state = {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "rate": rate.state_dict()}
-    torch.save({"run": described, "history": history, **state}, partial)
-    partial.replace(path)
+    with whole(path) as partial:
+        torch.save({"run": described, "history": history, **state}, partial)

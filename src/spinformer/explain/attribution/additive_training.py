@@ -20,6 +20,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split
 from spinformer.explain.attribution.shapley import kernel_coalitions
 from spinformer.rng import draw_seed, uniforms
+from spinformer.whole import whole
 
 if TYPE_CHECKING:
     from spinformer.explain.attribution.additive import AdditiveExplainer
@@ -181,10 +182,8 @@ class _Run:
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
-        torch.save(state, partial)
-        partial.replace(path)
+        with whole(path) as partial:
+            torch.save(state, partial)
 
     def restore(self, path: Path, described: str) -> None:
         saved = torch.load(path, map_location=self.explainer.classifier.device, weights_only=True)

@@ -21,6 +21,7 @@ from spinformer.models.hidden import hidden_states, hidden_width
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.neurogame.heads import SoftmaxAttention, classifier
 from spinformer.progress import progress
+from spinformer.whole import whole
 
 WEIGHTS = "pooling.safetensors"
 
@@ -133,11 +134,9 @@ class LearntPooling:
 
     def save(self, folder: Path) -> None:
         """pooling.safetensors in `folder`."""
-        folder.mkdir(parents=True, exist_ok=True)
         weights = {name: value.contiguous().cpu() for name, value in self.head.state_dict().items()}
-        partial = folder / f"{WEIGHTS}.partial"
-        save_file(weights, partial, metadata={"record": json.dumps(self.record)})
-        partial.replace(folder / WEIGHTS)
+        with whole(folder / WEIGHTS) as partial:
+            save_file(weights, partial, metadata={"record": json.dumps(self.record)})
 
     @classmethod
     def load(cls, folder: Path, classifier: MaskedClassifier) -> "LearntPooling":

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from spinformer.attention.attractor import AttractorAttention
 from spinformer.attractor.embedding import PatchEmbedding
+from spinformer.whole import whole
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,9 @@ class AttractorNetwork(nn.Module):
 
     def save(self, path: Path, notes: dict[str, str] | None = None) -> None:
         """One safetensors file; the configuration stands in its header."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.contiguous().cpu() for name, tensor in self.state_dict().items()}
-        partial = path.with_suffix(path.suffix + ".partial")
-        save_file(tensors, partial, metadata={"config": json.dumps(asdict(self.config)), **(notes or {})})
-        partial.replace(path)
+        with whole(path) as partial:
+            save_file(tensors, partial, metadata={"config": json.dumps(asdict(self.config)), **(notes or {})})
 
     @classmethod
     def load(cls, path: Path) -> "AttractorNetwork":

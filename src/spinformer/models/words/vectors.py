@@ -20,6 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from spinformer import checks
+from spinformer.data.files import DAMAGED
 
 PAD, UNKNOWN, NULL = "[PAD]", "[UNK]", "[NULL]"
 # Frequent words that a reduced vector file may lack, and the word whose vector they then take.
@@ -63,7 +64,7 @@ def read_vectors(path: str | Path) -> WordVectors:
                     raise ValueError(f"{path}:{count}: expected {dim} numbers as in line 1; {word!r} has {width}")
                 words.append(word)
                 numbers.append(rest)
-        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        except (UnicodeDecodeError, *DAMAGED) as error:
             raise ValueError(f"{path}:{len(words) + 1}: expected gzipped or plain UTF-8 text; {error}") from None
     if not words:
         raise ValueError(f"{path} has no word vectors: expected `word x1 ... xd` lines; the file is empty")
