@@ -36,7 +36,7 @@ browser: $(VENV)/.dev
 		|| $(BIN)/python -m playwright install chromium
 
 test: $(VENV)/.dev browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -50,13 +50,13 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The measurements that the documents quote; each writes results/<name>.json.
+# The benchmarks that the documents quote; each writes research/results/NAME.json.
 bars: $(VENV)/.dev
 	$(BIN)/spinformer bench all
 
-# Fill README.md and docs/*.md with the figures in results/.
+# Fill README.md and docs/*.md with the figures in research/results.
 docs: $(VENV)/.core
-	$(BIN)/python tools/render.py
+	$(BIN)/python -m research.tools.render
 
 # The folder that a Hugging Face Space is made of: see docs/app.md.
 space:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spinformer.assets import EncoderSample, encoder_sample
+from research.data import EncoderSample, encoder_sample
 
 # Two workers on two cores: more threads than that only get in each other's way.
 torch.set_num_threads(1)
@@ -29,5 +29,8 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _seeded() -> None:
+def _same_start() -> None:
+    """Every test begins with the same random state and one thread, whatever ran before it."""
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("highest")
     torch.manual_seed(0)

@@ -1,8 +1,45 @@
-"""Attention as statistical physics.
+"""Which words and which pairs of words decided, for the classifier you already have; and attention as physics.
 
-`spinformer.games` values players of cooperative games, `spinformer.ising` solves Ising models, and
-`spinformer.attention` makes attention layers of them. Importing the package needs torch alone; the
-parts that need more import it when they are used.
+    explainer = spinformer.Explainer(model, tokenizer)
+    print(explainer("A man sleeps.", "Nobody is awake."))
+
+`import spinformer` needs torch alone. Names are loaded when they are used; one whose extra is missing says in one line
+what to install.
 """
 
+from typing import TYPE_CHECKING
+
+from spinformer._base.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from spinformer.attention import AttractorAttention, NeuroGameAttention
+    from spinformer.explain.explainer import Explainer, explain, ground
+    from spinformer.explain.explanation import Explanation
+    from spinformer.models.loading import load_classifier
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "AttractorAttention",
+    "Explainer",
+    "Explanation",
+    "NeuroGameAttention",
+    "__version__",
+    "explain",
+    "ground",
+    "load_classifier",
+]
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "spinformer.attention": ("AttractorAttention", "NeuroGameAttention"),
+        "spinformer.explain.explainer": ("Explainer", "explain", "ground"),
+        "spinformer.explain.explanation": ("Explanation",),
+        "spinformer.models.loading": ("load_classifier",),
+    },
+    extras={
+        "spinformer.explain.explainer": ("transformers", "nli"),
+        "spinformer.models.loading": ("transformers", "nli"),
+    },
+)

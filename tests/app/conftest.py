@@ -47,7 +47,7 @@ def model_folder(encoder, tmp_path_factory) -> Path:
 def url(model_folder):
     """Where the page is served."""
     pytest.importorskip("gradio")
-    from spinformer.bench.app import server
+    from research.benchmarks.app import server
 
     with server("--model", str(model_folder)) as address:
         yield address

@@ -1,4 +1,4 @@
-"""The parts of the page without a browser: limits, markup, the attractor, the model that is meant."""
+"""The parts of the page without a browser: limits, markup, the attractor, the default model."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -10,8 +10,9 @@ import torch
 from spinformer.app import film, limits, markup
 from spinformer.app.classifier import Classifier
 from spinformer.app.digits import Digits
-from spinformer.app.heat import heat_svg
 from spinformer.cli import main
+from spinformer.explain.render.layout import pair_map
+from spinformer.explain.render.markup import pair_table
 from spinformer.models import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,7 @@ BLANK = "00" * 784
 
 
 @pytest.mark.parametrize(
-    ("premise", "hypothesis", "said"),
+    ("premise", "hypothesis", "message"),
     [
         ("", "a cat", "premise is empty"),
         ("a dog", " \u200b\u202e\n", "hypothesis is empty"),
@@ -29,8 +30,8 @@ BLANK = "00" * 784
         ("dog " * 31, "cat " * 30, "may have 60 words; these have 61"),
     ],
 )
-def test_texts_outside_of_the_limits(premise, hypothesis, said):
-    with pytest.raises(ValueError, match=said):
+def test_texts_outside_of_the_limits(premise, hypothesis, message):
+    with pytest.raises(ValueError, match=message):
         limits.check_texts(premise, hypothesis)
 
 
@@ -42,11 +43,11 @@ def test_texts_at_the_limits():
 @pytest.mark.parametrize("value", [None, "8", True, float("nan"), float("inf"), 7, 257, 8.5])
 def test_numbers_outside_of_the_limits(value):
     with pytest.raises(ValueError, match="The number of samples must be"):
-        limits.whole("The number of samples", value, *limits.SAMPLES)
+        limits.integer("The number of samples", value, *limits.SAMPLES)
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "amount", "said"),
+    ("code", "kind", "amount", "message"),
     [
         (BLANK, "hide patches", 0.3, "The picture is empty"),
         (BLANK[2:], "hide patches", 0.3, "28 x 28"),
@@ -57,19 +58,19 @@ def test_numbers_outside_of_the_limits(value):
         ("ff" * 784, "add noise", -1, "from 0 to 2; got -1"),
     ],
 )
-def test_pictures_outside_of_the_limits(code, kind, amount, said):
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_pictures_outside_of_the_limits(code, kind, amount, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         Digits().watch(code, kind, amount, 4, 1.0, 0)
 
 
 def test_the_document_says_the_limits():
     text = " ".join((ROOT / "docs" / "app.md").read_text().split())
-    for said in (
-        f"{limits.CHARACTERS} characters and both together {limits.WORDS} words",
+    for sentence in (
+        f"at most {limits.CHARACTERS} characters, and both together at most {limits.WORDS} words",
         f"{limits.SAMPLES[1]} coalitions, a trajectory {limits.STEPS[1]} steps, a request {limits.BYTES // 1024} KiB",
         f"{limits.QUEUE} requests may wait",
     ):
-        assert said in text
+        assert sentence in text
 
 
 @pytest.fixture(scope="module")
@@ -78,24 +79,49 @@ def explanation(model_folder):
 
 
 def test_markup_shows_text_as_text(explanation):
-    found = ElementTree.fromstring(markup.shown(explanation))
-    words = ["".join(line.itertext()).split() for line in found.iter("p") if line.get("class") == "words"]
+    page = ElementTree.fromstring(markup.explanation_html(explanation))
+    words = ["".join(line.itertext()).split() for line in page.iter("p") if line.get("class") == "words"]
     assert words[0] + words[1] == [word.text for word in explanation.words]
     assert "".join(words[0]).startswith("<b>dog</b>&")
-    assert len([node for node in found.iter("div") if node.get("class", "").startswith("bar")]) == 3
-    assert not list(found.iter("b"))
-    assert markup.message("<i>") == '<div class="message" role="alert">&lt;i&gt;</div>'
+    assert len([node for node in page.iter("div") if node.get("class", "").startswith("bar")]) == 3
+    assert not list(page.iter("b"))
+    assert markup.message_html("<i>") == '<div class="message" role="alert">&lt;i&gt;</div>'
 
 
 def test_the_map_has_a_cell_for_each_pair_that_interacts(explanation):
-    found = ElementTree.fromstring(heat_svg(explanation))
+    page = ElementTree.fromstring(markup.explanation_html(explanation))
+    (table,) = [node for node in page.iter("table") if node.get("class") == "heat"]
     largest = max(abs(pair.interaction) for pair in explanation.pairs)
     visible = [pair for pair in explanation.pairs if round(10 * abs(pair.interaction) / largest) > 0]
-    cells = [node for node in found.iter("rect") if node.get("class") != "ground"]
-    assert len(cells) == 2 * len(visible) > 0
-    assert len(list(found.iter("text"))) == 2 * len(explanation.words)
-    few = ElementTree.fromstring(heat_svg(explanation, most=3))
-    assert len(list(few.iter("text"))) == 6
+    shades = [set(cell.get("class", "").split()) - {"first"} for cell in table.find("tbody").iter("td")]
+    assert len([shade for shade in shades if shade]) == 2 * len(visible) > 0
+    assert len(list(table.iter("th"))) == 2 * len(explanation.words)
+    part = ElementTree.fromstring(pair_table(pair_map(explanation, 3)))
+    assert len(list(part.iter("th"))) == 6
+
+
+def test_a_classifier_without_a_game(encoder, tmp_path, capsys):
+    from spinformer.models import NeuroGameForSequenceClassification
+    from tests.tiny import tokenizer
+
+    NeuroGameForSequenceClassification.from_encoder(str(encoder)).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="this classifier has no game yet: `spinformer ground MODEL TEXTS` learns one"):
+        Classifier.load(str(tmp_path))
+    assert main(["app", "--model", str(tmp_path)]) == 2
+    assert "spinformer app: this classifier has no game yet" in capsys.readouterr().err
+
+
+def test_explanations_are_those_of_the_explainer(model_folder):
+    """With more coalitions than by default, as the visitor says."""
+    from spinformer.explain import Explainer
+
+    classifier = Classifier.load(str(model_folder))
+    explainer = Explainer.from_pretrained(model_folder, device="cpu", samples=16, pair_samples=16, temperature=0.5)
+    assert classifier.explain("a dog", " a cat ", 0.5, 16) == explainer("a dog", "a cat")
+    assert classifier.explain("a dog", "a cat").samples == 64
+    with pytest.raises(ValueError, match=r"The temperature must be from 0\.05 to 2; got 3"):
+        classifier.explain("a dog", "a cat", 3)
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +131,13 @@ def digits():
 
 def test_hidden_patches_come_back_and_seen_ones_stay(digits):
     for code in digits.examples()[:4]:
-        found = digits.watch(code, "hide patches", 0.4, 5, 0.9, 1)
-        assert found.errors[-1] < 0.5 * found.errors[0]
-        torch.testing.assert_close(found.pictures[-1][~found.hidden], found.clean[~found.hidden], atol=1e-5, rtol=0)
-        assert int(found.hidden.sum()) == 4 * round(0.4 * 196)
-        falls = [after - before for before, after in zip(found.energies, found.energies[1:], strict=False)]
+        restored = digits.watch(code, "hide patches", 0.4, 5, 0.9, 1)
+        assert restored.errors[-1] < 0.5 * restored.errors[0]
+        torch.testing.assert_close(
+            restored.pictures[-1][~restored.hidden], restored.clean[~restored.hidden], atol=1e-5, rtol=0
+        )
+        assert int(restored.hidden.sum()) == 4 * round(0.4 * 196)
+        falls = [after - before for before, after in zip(restored.energies, restored.energies[1:], strict=False)]
         assert max(falls) < 0
 
 
@@ -122,19 +150,19 @@ def test_the_seed_decides(digits):
 
 
 def test_nothing_hidden_is_no_error(digits):
-    found = digits.watch(digits.examples()[0], "hide patches", 0, 2, 1.0, 0)
-    assert found.errors == [0.0, 0.0, 0.0]
-    assert film.shown(found).count("<figure>") == 4
+    restored = digits.watch(digits.examples()[0], "hide patches", 0, 2, 1.0, 0)
+    assert restored.errors == [0.0, 0.0, 0.0]
+    assert film.film_html(restored).count("<figure>") == 4
 
 
 def test_the_curve_falls_where_the_energy_does():
-    drawn = ElementTree.fromstring(film.curve([-5.0, -7.0, -6.0]))
+    drawn = ElementTree.fromstring(film.energy_svg([-5.0, -7.0, -6.0]))
     heights = [float(node.get("cy")) for node in drawn.iter("circle")]
     assert heights[0] < heights[2] < heights[1]
     assert heights[2] == pytest.approx((heights[0] + heights[1]) / 2)
 
 
-def test_the_model_that_is_meant(tmp_path, monkeypatch, capsys):
+def test_the_default_model(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv(shipped.VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(shipped, "__file__", str(tmp_path / "a/b/c/d.py"))

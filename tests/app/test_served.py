@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from spinformer.bench.app import ask, hammer
+from research.benchmarks.app import load_test, send_request
 
 pytestmark = pytest.mark.slow
 ROOT_FILES = ("pyproject.toml", "README.md")
@@ -97,7 +97,7 @@ def test_requests_have_a_size(url):
     ],
 )
 def test_mistakes_are_answered_in_a_sentence(url, name, data, said):
-    answer = ask(url, name, data)
+    answer = send_request(url, name, data)
     assert answer.startswith('<div class="message" role="alert">')
     assert said in answer
 
@@ -113,7 +113,7 @@ def test_mistakes_are_answered_in_a_sentence(url, name, data, said):
 )
 def test_what_the_page_cannot_send_is_refused_without_a_trace(url, name, data):
     try:
-        said = ask(url, name, data)
+        said = send_request(url, name, data)
     except ValueError as error:
         said = str(error)
     assert 'class="result"' not in said
@@ -122,8 +122,8 @@ def test_what_the_page_cannot_send_is_refused_without_a_trace(url, name, data):
 
 
 def test_twenty_visitors_at_once(url):
-    ask(url, "watch", ["ff" * 784, "hide patches", 0.3, 1, 0.9, 0])  # the attractor is trained before
-    found = hammer(url, users=20, seconds=20)
+    send_request(url, "watch", ["ff" * 784, "hide patches", 0.3, 1, 0.9, 0])  # the attractor is trained before
+    found = load_test(url, users=20, seconds=20)
     assert found["first_errors"] == []
     assert found["requests"] >= 40
     assert found["p95"] < 30

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from spinformer.attention import PRESETS, NeuroGameAttention
-from spinformer.games import NormGame, exact_values, naive
+from spinformer.attention import PRESETS, NeuroGameAttention, algorithm1
+from spinformer.games import NormGame, exact_values
 from spinformer.ising import Ising, mean_field
 
 DIM = 16
@@ -58,7 +58,9 @@ def test_paper_preset_is_algorithm_1(generator):
     torch.testing.assert_close(output.couplings.dense()[0, 0], couplings, rtol=0.02, atol=0.01)
     torch.testing.assert_close(output.attention[0, 0], attention, rtol=0.02, atol=0)
     torch.testing.assert_close(output.pooled[0], output.attention[0, 0] @ V)
-    loops = naive.algorithm1(x[0], module.value.weight.detach(), w, b, gamma=2.0, K=1000, T=25, generator=generator)
+    loops = algorithm1.algorithm1(
+        x[0], module.value.weight.detach(), w, b, gamma=2.0, K=1000, T=25, generator=generator
+    )
     torch.testing.assert_close(loops.fields, fields, rtol=0.1, atol=0.01)
     torch.testing.assert_close(loops.alpha, attention, rtol=0.1, atol=0)
     torch.testing.assert_close(loops.z, output.pooled[0].detach(), rtol=0.2, atol=0.2)
@@ -223,8 +225,8 @@ class TestUse:
         x, mask = batch()
         module = layer(max_steps=4, **options)
         compiled = torch.compile(module, backend="aot_eager")
-        eager, found = module(x, mask), compiled(x, mask)
-        torch.testing.assert_close(found.attention, eager.attention, rtol=0, atol=2e-4)
+        eager, output = module(x, mask), compiled(x, mask)
+        torch.testing.assert_close(output.attention, eager.attention, rtol=0, atol=2e-4)
         gradients = []
         for run in (module, compiled):
             module.zero_grad()
@@ -359,16 +361,16 @@ class TestCuda:
     def test_equals_cpu(self, options):
         x, mask = batch()
         module = layer(heads=2, **options)
-        found = []
+        results = []
         for device in ("cpu", "cuda"):
             module = module.to(device)
             module.zero_grad()
             output = module(x.to(device), mask.to(device))
             output.pooled.square().sum().backward()
-            found.append(
+            results.append(
                 (output.attention.detach().cpu(), output.pooled.detach().cpu(), module.value.weight.grad.clone().cpu())
             )
-        for here, there in zip(*found, strict=True):
+        for here, there in zip(*results, strict=True):
             torch.testing.assert_close(there, here, rtol=2e-3, atol=2e-4)
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from spinformer.models.vision import RecurrentTransformer, VisionTransformer
-from spinformer.training.vision import BackpropRecipe, train
+from spinformer.models.attractor import RecurrentTransformer, VisionTransformer
+from spinformer.training.attractor.backprop import BackpropRecipe, train_transformer
 
 SHAPE = (1, 8, 8)
 
@@ -24,7 +24,7 @@ def build(kind: type[VisionTransformer]) -> VisionTransformer:
 def test_interrupted_and_resumed_ends_at_the_same_weights(kind, task, tmp_path):
     recipe = BackpropRecipe(task, epochs=3, batch=16)
     whole = build(kind)
-    history = train(whole, images(), recipe, quiet=True)
+    history = train_transformer(whole, images(), recipe, quiet=True)
     checkpoint = tmp_path / "run.pt"
 
     def stop(epoch: int) -> None:
@@ -32,14 +32,14 @@ def test_interrupted_and_resumed_ends_at_the_same_weights(kind, task, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(build(kind), images(), recipe, checkpoint=checkpoint, on_epoch=stop, quiet=True)
+        train_transformer(build(kind), images(), recipe, checkpoint=checkpoint, on_epoch=stop, quiet=True)
     again = build(kind)
-    assert train(again, images(), recipe, checkpoint=checkpoint, quiet=True) == history
+    assert train_transformer(again, images(), recipe, checkpoint=checkpoint, quiet=True) == history
     assert len(history) == 3
     for ours, theirs in zip(again.parameters(), whole.parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    with pytest.raises(ValueError, match="belongs to another run"):
-        train(build(kind), images()[:40], recipe, checkpoint=checkpoint, quiet=True)
+    with pytest.raises(ValueError, match="belongs to another run; these differ: images"):
+        train_transformer(build(kind), images()[:40], recipe, checkpoint=checkpoint, quiet=True)
 
 
 def test_the_block_is_repeated_and_its_trajectory_ends_where_forward_does():

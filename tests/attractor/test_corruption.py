@@ -45,12 +45,12 @@ def test_channels_do_not_mix():
 
 def test_errors_of_the_masked_task():
     mean = torch.full((1, 3, 3), 0.4)
-    found = trivial_errors(masked(ROWS[None, None], hidden((1, 1), (0, 2))), mean)
-    assert found["zero"] == pytest.approx((0.25 + 0.36) / 2)
-    assert found["mean image"] == pytest.approx((0.01 + 0.04) / 2)
+    errors = trivial_errors(masked(ROWS[None, None], hidden((1, 1), (0, 2))), mean)
+    assert errors["zero"] == pytest.approx((0.25 + 0.36) / 2)
+    assert errors["mean image"] == pytest.approx((0.01 + 0.04) / 2)
     centre, corner = (0.0 + 0.3 + 0.9 + 0.1 + 0.2 + 0.4 + 0.8) / 7, (0.3 + 0.1) / 2
-    assert found["visible neighbours"] == pytest.approx(((centre - 0.5) ** 2 + (corner - 0.6) ** 2) / 2)
-    assert set(found) == {"zero", "mean image", "visible neighbours"}
+    assert errors["visible neighbours"] == pytest.approx(((centre - 0.5) ** 2 + (corner - 0.6) ** 2) / 2)
+    assert set(errors) == {"zero", "mean image", "visible neighbours"}
 
 
 def test_errors_of_the_noisy_task():
@@ -58,14 +58,14 @@ def test_errors_of_the_noisy_task():
     given = torch.zeros(1, 1, 3, 3)
     given[0, 0, 1, 1], given[0, 0, 0, 0] = 1.8, -0.9
     seen = Corrupted(clean, given, None, torch.ones_like(clean, dtype=torch.bool))
-    found = trivial_errors(seen, torch.full((1, 3, 3), 0.5))
-    assert found["zero"] == 0
-    assert found["mean image"] == pytest.approx(0.25)
-    assert found["corrupted"] == pytest.approx((1.8**2 + 0.9**2) / 9)
-    assert found["corrupted, clipped to 0..1"] == pytest.approx(1 / 9)
+    errors = trivial_errors(seen, torch.full((1, 3, 3), 0.5))
+    assert errors["zero"] == 0
+    assert errors["mean image"] == pytest.approx(0.25)
+    assert errors["corrupted"] == pytest.approx((1.8**2 + 0.9**2) / 9)
+    assert errors["corrupted, clipped to 0..1"] == pytest.approx(1 / 9)
     # the centre is in all nine windows of 3 x 3, the corner in four of them: 0.1 there, 0.2 in the five others
-    assert found["3 x 3 average"] == pytest.approx((4 * 0.1**2 + 5 * 0.2**2) / 9)
-    assert "visible neighbours" not in found
+    assert errors["3 x 3 average"] == pytest.approx((4 * 0.1**2 + 5 * 0.2**2) / 9)
+    assert "visible neighbours" not in errors
 
 
 def test_masked_images_lack_whole_patches():
@@ -87,5 +87,5 @@ def test_noisy_images_keep_their_variance_and_are_judged_everywhere():
     assert seen.mask is None
     assert seen.judged.all()
     assert torch.allclose(seen.given.var((1, 2, 3)), images.var((1, 2, 3)), rtol=1e-4)
-    with pytest.raises(ValueError, match="task is one of masked, noisy; got 'blurred'"):
+    with pytest.raises(ValueError, match="task must be one of masked, noisy; got 'blurred'"):
         corrupt(images, "blurred", cutter, generator=torch.Generator())

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spinformer.attention import AttractorAttention
-from spinformer.attractor import PatchEmbedding, add_noise, field_gradient, hide_tokens, plain, standardise
+from spinformer.attractor import PatchEmbedding, add_noise, field_gradient, hide_tokens, reference, standardise
 from spinformer.attractor.energy import chunks
 from spinformer.attractor.gradient import energy_gradient, zeros
 
@@ -32,28 +32,28 @@ def relative(a: torch.Tensor, b: torch.Tensor) -> float:
 def test_coupling_gradient_is_autograds(shape, clamp):
     layer, x = build(shape, strength=1.7, clamp=clamp), spins()
     J = layer.couplings.detach().clone().requires_grad_()
-    plain.energy(J, x, 1.7, clamp).mean().backward()
+    reference.energy(J, x, 1.7, clamp).mean().backward()
     assert relative(layer.coupling_gradient(x), J.grad) < 1e-10
 
     layer.energy(x).mean().backward()
     closed = layer.parameter_gradient(x)
     for name, parameter in layer.pairs.named_parameters():
-        own = closed[name].permute(0, 3, 1, 2) if name == "weight" else closed[name]
-        assert relative(own, parameter.grad) < 1e-10
+        gradient = closed[name].permute(0, 3, 1, 2) if name == "weight" else closed[name]
+        assert relative(gradient, parameter.grad) < 1e-10
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_field_gradient_is_autograds(shape):
     layer, x = build(shape), spins()
     seen = x * ~hide_tokens(6, 12, 0.3, generator=torch.Generator().manual_seed(0))[..., None]
-    plain.field_loss(layer.couplings, x, seen, 1.3).mean().backward()
+    reference.field_loss(layer.couplings, x, seen, 1.3).mean().backward()
     closed = zeros(layer.pairs)
     missed = field_gradient(layer.pairs, x, seen, closed, strength=1.3, chunk=5)
-    loss = plain.field_loss(layer.couplings, x, seen, 1.3).sum() * 2 / x.square().sum()
+    loss = reference.field_loss(layer.couplings, x, seen, 1.3).sum() * 2 / x.square().sum()
     assert missed.item() == pytest.approx(loss.item(), rel=1e-10)
     for name, parameter in layer.pairs.named_parameters():
-        own = closed[name].permute(0, 3, 1, 2) if name == "weight" else closed[name]
-        assert relative(own, parameter.grad) < 1e-10
+        gradient = closed[name].permute(0, 3, 1, 2) if name == "weight" else closed[name]
+        assert relative(gradient, parameter.grad) < 1e-10
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -69,10 +69,10 @@ def test_float32_reaches_the_bar(shape):
 def test_energies_and_steps_equal_their_plain_twins(shape):
     layer, x = build(shape, strength=0.9, inertia=0.4), spins()
     J = layer.couplings.detach()
-    assert torch.allclose(layer.local_energy(x), plain.local_energy(J, x, 0.9))
-    assert torch.allclose(layer.step(x), plain.step(J, x, 0.9, 0.4))
+    assert torch.allclose(layer.local_energy(x), reference.local_energy(J, x, 0.9))
+    assert torch.allclose(layer.step(x), reference.step(J, x, 0.9, 0.4))
     with torch.no_grad():
-        assert torch.allclose(layer.local_energy(x), plain.local_energy(J, x, 0.9))
+        assert torch.allclose(layer.local_energy(x), reference.local_energy(J, x, 0.9))
     assert torch.allclose(layer.attention(x).sum(-1), torch.ones(6, 12, dtype=torch.float64))
 
 
@@ -82,9 +82,9 @@ def test_step_is_minus_the_gradient_of_the_local_energy(shape, clamp):
     layer, x = build(shape, strength=1.2, inertia=0.7, clamp=clamp), spins()
     moved = layer.step(x)
     for i in range(12):
-        own = x[:, i].clone().requires_grad_()
-        others = torch.cat((x[:, :i], own[:, None], x[:, i + 1 :]), dim=1)
-        (slope,) = torch.autograd.grad(layer.local_energy(others)[:, i].sum(), own)
+        spin = x[:, i].clone().requires_grad_()
+        others = torch.cat((x[:, :i], spin[:, None], x[:, i + 1 :]), dim=1)
+        (slope,) = torch.autograd.grad(layer.local_energy(others)[:, i].sum(), spin)
         # the derivative of e_i alone: x_i enters e_i only as the site's own spin
         assert torch.allclose(moved[:, i], -slope + 0.7 * x[:, i])
 
@@ -100,10 +100,10 @@ def test_the_diagonal_is_zero_and_stays_out():
 
 def test_chunks_of_sites_change_nothing():
     layer, x = build("full"), spins()
-    whole, parts = zeros(layer.pairs), zeros(layer.pairs)
-    a = energy_gradient(layer.pairs, x, whole)
+    together, parts = zeros(layer.pairs), zeros(layer.pairs)
+    a = energy_gradient(layer.pairs, x, together)
     b = energy_gradient(layer.pairs, x, parts, chunk=5)
-    assert torch.allclose(whole["weight"], parts["weight"])
+    assert torch.allclose(together["weight"], parts["weight"])
     assert a.item() == pytest.approx(b.item())
     assert [(s.start, s.stop) for s in chunks(range(2, 9), 3)] == [(2, 5), (5, 8), (8, 9)]
 
@@ -144,7 +144,7 @@ def test_normalisations():
     assert torch.allclose(visible.std(0, correction=0), torch.ones(5, dtype=torch.float64))
     assert seen[mask].abs().max() == 0
     layer = build("full", normalisation="standard", inertia=0.3)
-    expected = plain.step(layer.couplings.detach(), standardise(x), 1.0, 0.0) + 0.3 * x
+    expected = reference.step(layer.couplings.detach(), standardise(x), 1.0, 0.0) + 0.3 * x
     assert torch.allclose(layer.retrieve(x, 1), expected)
 
 

@@ -15,7 +15,7 @@ from spinformer.data import images as data
 
 @pytest.fixture
 def pictures():
-    sample = data.load("sample")
+    sample = data.load_images("sample")
     return {"train": sample.train[:12], "test": sample.test[:5]}
 
 
@@ -29,7 +29,7 @@ def test_parquet(tmp_path, pictures):
     for part, tensor in pictures.items():
         cells = [{"bytes": png(image), "path": None} for image in tensor]
         pyarrow.parquet.write_table(pyarrow.table({"image": cells}), tmp_path / f"{part}-00000-of-00001.parquet")
-    found = data.load(str(tmp_path))
+    found = data.load_images(str(tmp_path))
     torch.testing.assert_close(found.train, pictures["train"])
     torch.testing.assert_close(found.test, pictures["test"])
     assert set(found.digests) == {"train-00000-of-00001.parquet", "test-00000-of-00001.parquet"}
@@ -39,7 +39,7 @@ def test_parquet_without_a_test_part(tmp_path, pictures):
     cells = [{"bytes": png(image), "path": None} for image in pictures["train"]]
     pyarrow.parquet.write_table(pyarrow.table({"image": cells}), tmp_path / "train.parquet")
     with pytest.raises(FileNotFoundError, match=r"no test\*.parquet"):
-        data.load(str(tmp_path))
+        data.load_images(str(tmp_path))
 
 
 def test_through_datasets(pictures, monkeypatch):
@@ -52,7 +52,7 @@ def test_through_datasets(pictures, monkeypatch):
         for part, tensor in pictures.items()
     }
     monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.DatasetDict(parts))
-    found = data.load("hub:mnist")
+    found = data.load_images("hub:mnist")
     torch.testing.assert_close(found.train, pictures["train"])
     torch.testing.assert_close(found.test, pictures["test"])
 
@@ -60,9 +60,9 @@ def test_through_datasets(pictures, monkeypatch):
 def test_folder_of_pictures(tmp_path, pictures):
     for number, image in enumerate(pictures["train"]):
         (tmp_path / f"{number}.png").write_bytes(png(image))
-    found = data.load(str(tmp_path))
+    found = data.load_images(str(tmp_path))
     assert found.shape == (1, 28, 28)
     assert len(found.train) + len(found.test) == 12
     (tmp_path / "odd.png").write_bytes(png(torch.from_numpy(np.zeros((1, 5, 5), np.float32))))
     with pytest.raises(ValueError, match=r"odd.png has shape \(5, 5\)"):
-        data.load(str(tmp_path))
+        data.load_images(str(tmp_path))

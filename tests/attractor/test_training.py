@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from spinformer.attractor import plain
+from spinformer.attractor import reference
 from spinformer.data import images as data
-from spinformer.models.vision import AttractorConfig, AttractorNetwork
-from spinformer.training.attractor import first_step_error, train
-from spinformer.training.pseudolikelihood import Recipe, Stepper
+from spinformer.models.attractor import AttractorConfig, AttractorNetwork
+from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Stepper
+from spinformer.training.attractor.train import first_step_error, train_attractor
 
-PAPER = Recipe(epochs=2, rate=1e-3)
-FIELD = Recipe(
+PAPER = AttractorRecipe(epochs=2, rate=1e-3)
+FIELD = AttractorRecipe(
     objective="field",
     strength=1.0,
     epochs=2,
@@ -37,11 +37,11 @@ def centred() -> AttractorNetwork:
 
 @pytest.fixture(scope="module")
 def digits() -> torch.Tensor:
-    return data.load("sample").train[:330]
+    return data.load_images("sample").train[:330]
 
 
-def couplings_after(net: AttractorNetwork, digits: torch.Tensor, recipe: Recipe, **options) -> torch.Tensor:
-    train(net, digits, recipe, quiet=True, **options)
+def couplings_after(net: AttractorNetwork, digits: torch.Tensor, recipe: AttractorRecipe, **options) -> torch.Tensor:
+    train_attractor(net, digits, recipe, quiet=True, **options)
     return net.layer.couplings.detach().clone()
 
 
@@ -55,27 +55,27 @@ def test_interrupted_and_resumed_ends_at_the_same_couplings(make, recipe, digits
 
     checkpoint = tmp_path / "run.pt"
     with pytest.raises(KeyboardInterrupt):
-        train(make(), digits, recipe, checkpoint=checkpoint, on_step=stop, quiet=True)
+        train_attractor(make(), digits, recipe, checkpoint=checkpoint, on_step=stop, quiet=True)
     again = couplings_after(make(), digits, recipe, checkpoint=checkpoint)
     assert torch.equal(again, whole)
-    with pytest.raises(ValueError, match="another run"):
-        train(make(), digits[:300], recipe, checkpoint=checkpoint, quiet=True)
+    with pytest.raises(ValueError, match="belongs to another run; these differ: images"):
+        train_attractor(make(), digits[:300], recipe, checkpoint=checkpoint, quiet=True)
 
 
 SCRIPT = """
 import sys, torch
-from spinformer.training.attractor import start_processes, train
+from spinformer.training.attractor.train import start_processes, train_attractor
 import torch.distributed as dist
 sys.path.insert(0, {here!r})
 from test_training import network, centred, PAPER, FIELD
 from spinformer.data import images as data
 torch.set_num_threads(1)
 start_processes("cpu")
-digits = data.load("sample").train[:330]
+digits = data.load_images("sample").train[:330]
 for shard in ("sites", "data"):
     for name, make, recipe in (("energy", network, PAPER), ("field", centred, FIELD)):
         net = make()
-        train(net, digits, recipe, shard=shard, quiet=True)
+        train_attractor(net, digits, recipe, shard=shard, quiet=True)
         if dist.get_rank() == 1:
             torch.save(net.layer.couplings.detach(), f"{{sys.argv[1]}}/{{shard}}-{{name}}.pt")
 dist.destroy_process_group()
@@ -109,11 +109,11 @@ def test_the_norm_is_held_and_the_energy_falls(hold, digits):
     net = network()
     before = net.layer.pairs.lengths(net.layer.pairs.storage(), hold)["weight"].clone()
     x = net.spins(digits)
-    start = plain.local_energy(net.layer.couplings.detach(), x, 5.0).mean()
-    history = train(net, digits, Recipe(epochs=3, hold=hold), quiet=True)
+    start = reference.local_energy(net.layer.couplings.detach(), x, 5.0).mean()
+    history = train_attractor(net, digits, AttractorRecipe(epochs=3, hold=hold), quiet=True)
     after = net.layer.pairs.lengths(net.layer.pairs.storage(), hold)["weight"]
     assert torch.allclose(before, after, rtol=1e-4)
-    assert plain.local_energy(net.layer.couplings.detach(), x, 5.0).mean() < start
+    assert reference.local_energy(net.layer.couplings.detach(), x, 5.0).mean() < start
     assert [r["loss"] for r in history] == sorted((r["loss"] for r in history), reverse=True)
 
 
@@ -121,23 +121,23 @@ def test_the_norm_is_held_and_the_energy_falls(hold, digits):
 def test_every_shape_learns_the_field(shape, digits):
     net = network(shape=shape, rank=16, normalisation="none", inertia=0.0, radius=0.02)
     untrained = first_step_error(net, digits[-100:])
-    train(net, digits[:-100], Recipe(**{**FIELD.__dict__, "epochs": 12, "rate": 0.03}), quiet=True)
+    train_attractor(net, digits[:-100], AttractorRecipe(**{**FIELD.__dict__, "epochs": 12, "rate": 0.03}), quiet=True)
     assert first_step_error(net, digits[-100:]) < 0.9 * untrained
 
 
 def test_a_random_subset_of_sites_moves_alone():
     net = network()
     before = net.layer.couplings.detach().clone()
-    stepper = Stepper(net.layer.pairs, Recipe(sites=3, optimiser="sgd", hold=None), 1)
-    stepper.step(net.spins(data.load("sample").train[:32]))
+    stepper = Stepper(net.layer.pairs, AttractorRecipe(sites=3, optimiser="sgd", hold=None), 1)
+    stepper.step(net.spins(data.load_images("sample").train[:32]))
     moved = (net.layer.couplings.detach() != before).flatten(1).any(1)
     assert int(moved.sum()) == 3
 
 
 def test_bad_recipes_are_refused():
     with pytest.raises(ValueError, match="objective is one of energy, field"):
-        Recipe(objective="likelihood")
+        AttractorRecipe(objective="likelihood")
     with pytest.raises(ValueError, match="positive epochs"):
-        Recipe(epochs=0)
+        AttractorRecipe(epochs=0)
     with pytest.raises(ValueError, match="only full couplings shard"):
-        Stepper(network(shape="relative").layer.pairs, Recipe(), 1, sites=range(3))
+        Stepper(network(shape="relative").layer.pairs, AttractorRecipe(), 1, sites=range(3))

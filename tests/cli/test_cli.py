@@ -1,4 +1,4 @@
-"""The command line: help, errors, the demonstration, and the commands and code that the README shows."""
+"""The command line: help, errors, the demo, and the commands and code that the README shows."""
 
 import re
 import shlex
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from spinformer import results
-from spinformer.cli import COMMANDS, main
+from spinformer import cli
+from spinformer._base import records
+from spinformer.cli import COMMANDS, main, research
+from spinformer.models import shipped
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,8 +20,8 @@ ROOT = Path(__file__).parents[2]
 def test_usage_lists_every_command(capsys):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    for name in COMMANDS:
-        assert f"  {name} " in shown
+    for name, (_, summary) in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", shown, re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -30,9 +32,12 @@ def test_help_of_every_command(name, capsys):
     assert f"usage: spinformer {name}" in capsys.readouterr().out
 
 
-def test_group_lists_its_commands(capsys):
-    assert main(["train"]) == 0
-    assert "train attractor" in capsys.readouterr().out
+@pytest.mark.parametrize("words", [["train"], ["train", "--help"], ["reproduce", "-h"]])
+def test_group_lists_its_commands(words, capsys):
+    assert main(words) == 0
+    shown = capsys.readouterr().out
+    assert f"  {words[0]} attractor " in shown
+    assert "  predict " not in shown
 
 
 @pytest.mark.parametrize("words", [["nonsense"], ["train", "nonsense"]])
@@ -55,7 +60,7 @@ def test_bad_input_is_one_line(capsys):
 
 @pytest.mark.slow
 def test_demo(tmp_path, capsys):
-    assert main(["demo", "--output", str(tmp_path), "--epochs", "1", "--small-epochs", "2"]) == 0
+    assert main(["demo", "--output", str(tmp_path), "--epochs", "1", "--small-epochs", "1"]) == 0
     shown = capsys.readouterr().out
     assert "0.7858  0.8587  0.7599" in shown
     accuracy = re.search(r"500 pairs: accuracy ([0-9.]+)%", shown)
@@ -64,11 +69,81 @@ def test_demo(tmp_path, capsys):
     assert "2,000 pairs in" in shown
     assert "awake" in (tmp_path / "explanations.html").read_text()
     assert (tmp_path / "trajectory.png").stat().st_size > 1000
+    for path in (tmp_path / "explanations.html", tmp_path / "trajectory.png"):
+        assert f": {path}" in shown
+
+
+@pytest.mark.slow
+def test_demo_without_a_checkpoint(tmp_path, monkeypatch, capsys):
+    """As from the wheel, in an empty folder: one line says what needs --model, and the rest goes on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(shipped.VARIABLE, raising=False)
+    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "a/b/c/d.py"))
+    assert main(["demo", "--epochs", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "0.7858  0.8587  0.7599" in shown
+    (left_out,) = [line for line in shown.splitlines() if "left out" in line]
+    assert "--model" in left_out
+    assert "attractor, one step" in shown
+    assert (tmp_path / "runs" / "demo" / "trajectory.png").stat().st_size > 1000
+    assert not (tmp_path / "runs" / "demo" / "explanations.html").exists()
+
+
+@pytest.mark.slow
+def test_demo_without_extras(tmp_path, monkeypatch, capsys):
+    for library in ("transformers", "matplotlib"):
+        monkeypatch.setitem(sys.modules, library, None)
+    assert main(["demo", "--output", str(tmp_path)]) == 0
+    left_out = [line for line in capsys.readouterr().out.splitlines() if "left out" in line]
+    assert len(left_out) == 2
+    assert "spinformer[nli]" in left_out[0]
+    assert "spinformer[plot]" in left_out[1]
+
+
+def test_demo_of_another_model(tmp_path, capsys):
+    assert main(["demo", "--output", str(tmp_path), "--model", "no/such/folder"]) == 2
+    assert "no/such/folder" in capsys.readouterr().err
+
+
+def test_outside_a_clone_one_line_says_what_to_do(monkeypatch, tmp_path, capsys):
+    import spinformer
+
+    monkeypatch.setattr(spinformer, "__file__", str(tmp_path / "site-packages" / "spinformer" / "__init__.py"))
+    for words in (["bench", "example"], ["reproduce", "nli", "--help"], ["reproduce", "attractor"]):
+        assert main(words) == 2
+        shown = capsys.readouterr().err
+        assert shown.count("\n") == 1
+        assert "need a clone of the repository" in shown
+    with pytest.raises(FileNotFoundError):
+        research.find_research()
+
+
+def test_a_command_that_lacks_an_extra_says_so_in_one_line(monkeypatch, capsys):
+    def missing(name):
+        raise ModuleNotFoundError(f"{name} is not installed; `pip install 'spinformer[nli]'` brings it")
+
+    monkeypatch.setattr(cli.importlib, "import_module", missing)
+    assert main(["predict", "model"]) == 2
+    assert capsys.readouterr().err == (
+        "spinformer predict: spinformer.cli.predict is not installed; `pip install 'spinformer[nli]'` brings it\n"
+    )
+
+
+def test_only_the_module_of_the_command_is_imported():
+    code = (
+        "import sys\nfrom spinformer.cli import COMMANDS, main\n"
+        "try:\n    main(['predict', '--help'])\nexcept SystemExit:\n    pass\n"
+        "others = {module for module, _ in COMMANDS.values()} - {'spinformer.cli.predict'}\n"
+        "assert not others & set(sys.modules), others & set(sys.modules)\n"
+        "assert 'transformers' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_bench_writes_a_result(tmp_path, capsys):
     assert main(["bench", "example", "--output", str(tmp_path)]) == 0
-    record = results.read("example", tmp_path)
+    record = records.read("example", tmp_path)
     assert record["command"] == "spinformer bench example --seed 0"
     assert record["outcome"]["passed"]
     assert record["versions"]["torch"] == torch.__version__
@@ -77,7 +152,7 @@ def test_bench_writes_a_result(tmp_path, capsys):
 
 def test_missing_result_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no result named 'nothing'"):
-        results.read("nothing", tmp_path)
+        records.read("nothing", tmp_path)
 
 
 @pytest.mark.slow

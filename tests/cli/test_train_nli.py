@@ -9,7 +9,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
 from spinformer.cli import main
-from spinformer.training.recipe import Recipe
+from spinformer.training.classifier.recipe import ClassifierRecipe
 from tests.tiny import NLI, rows, save_rows
 
 
@@ -43,7 +43,7 @@ def test_help(capsys):
         main(["train", "nli", "--help"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    for name in (*Recipe().to_dict(), "config", "output", "resume", "quiet"):
+    for name in (*ClassifierRecipe().to_dict(), "config", "output", "resume", "quiet"):
         assert f"--{name.replace('_', '-')}" in shown
     assert "torchrun --nproc-per-node 2 -m spinformer train nli" in shown
 
@@ -62,8 +62,8 @@ def test_train_evaluate_predict(words, tmp_path, capsys):
     assert main([*words, "--config", str(recipe), "--seed", "4"]) == 0
     shown = capsys.readouterr().out
     record = json.loads((run / "training.json").read_text())
-    found = {name: record["recipe"][name] for name in ("head", "epochs", "seed", "learning_rate")}
-    assert found == {"head": "mean", "epochs": 1, "seed": 4, "learning_rate": 1e-3}
+    options = {name: record["recipe"][name] for name in ("head", "epochs", "seed", "learning_rate")}
+    assert options == {"head": "mean", "epochs": 1, "seed": 4, "learning_rate": 1e-3}
     accuracy = [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry][-1]
     assert f"120 rows in {record['seconds']:.0f} s; accuracy on {tmp_path / 'dev.jsonl'}: {accuracy:.4f}" in shown
 
@@ -128,6 +128,6 @@ def test_other_bad_input(words, tmp_path, capsys, monkeypatch):
     fails(capsys, [*words, "--game", '{"dampening": 1}'], "unknown option(s) dampening; there are: values")
     fails(capsys, [*words, "--batch-size", "15", "--accumulation", "2"], "batch_size 15 must divide by 2")
     fails(capsys, [*words, "--teacher", tmp_path / "none"], "expected a folder with a saved model at")
-    fails(capsys, [*words, "--head", "esim", "--vectors", tmp_path / "none.txt"], "no word vectors at")
+    fails(capsys, [*words, "--baseline", "esim", "--vectors", tmp_path / "none.txt"], "no word vectors at")
     assert not (tmp_path / "run" / "recipe.json").exists()
     assert main(words) == 0  # none of these stands in the way

@@ -49,7 +49,7 @@ def test_labels_outside_the_names(tmp_path):
     fails(path, r"names must differ in more than their case", names=("Neutral", "neutral"))
     labels = ("entailment", "neutral", "contradicts", "maybe")
     path.write_text("".join(GOOD.replace('"neutral"', f'"{label}"') for label in labels))
-    given = "where it is a class of its own, give the names of all classes"
+    given = "if it is another class, give the names of all classes"
     fails(path, rf"a\.jsonl:4: expected a label among entailment, neutral, contradiction; got 'maybe'; {given}")
     assert read_texts(path, names=labels).labels == [0, 1, 2, 3]
 
@@ -61,7 +61,7 @@ def test_csv_rows(tmp_path):
     path.write_text("text,label\none\n")
     fails(path, r"a\.csv:2: expected 2 cells, as in the header; got 1")
     path.write_text('text,label\none,x\n"never closed,x\ntwo,x\n')
-    fails(path, r"a\.csv:3: expected a row of cells, whole and quoted; unexpected end of data")
+    fails(path, r"a\.csv:3: expected a row of complete, quoted cells; unexpected end of data")
     path.write_text("text,label\n ,x\n")
     fails(path, r"a\.csv:2: expected a text in 'text'; got ' ', which is empty")
     path.write_text("text;label\none;x\n")
@@ -79,9 +79,9 @@ def test_parquet(tmp_path, monkeypatch):
     fails(path, r"a\.parquet:2: expected a string in 'text'; got None")
     fails(path, r"a\.parquet: no column 'body'; its columns are 'text', 'label'", first="body")
     path.write_bytes(path.read_bytes()[:-20])
-    fails(path, r"a\.parquet is not a whole Parquet file")
+    fails(path, r"a\.parquet is not a complete Parquet file")
     path.with_name("b.parquet.gz").write_bytes(gzip.compress(b"x" * 99)[:-9])
-    fails(path.with_name("b.parquet.gz"), r"b\.parquet\.gz is not a whole Parquet file")
+    fails(path.with_name("b.parquet.gz"), r"b\.parquet\.gz is not a complete Parquet file")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     fails(path, r"pyarrow\.parquet is not installed; `pip install 'spinformer\[nli\]'`", ModuleNotFoundError)
 
@@ -113,7 +113,7 @@ def test_damage_and_encoding(tmp_path):
     path = tmp_path / "a.jsonl.gz"
     for content in (whole[:-9], whole[:40] + b"\xff" * 9 + whole[49:], GOOD.encode()):
         path.write_bytes(content)
-        fails(path, r"a\.jsonl\.gz is not a whole gzip file: ")
+        fails(path, r"a\.jsonl\.gz is not a complete gzip file: ")
     for name in ("a.jsonl", "a.csv"):
         path = tmp_path / name
         path.write_bytes((GOOD if name == "a.jsonl" else "text,label\n").encode() + "café,x\n".encode("latin-1"))

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from spinformer._base.files import sha256
 from spinformer.data.files import read_texts
-from spinformer.data.texts import NLI_LABELS, join
-from spinformer.results import sha256
+from spinformer.data.texts import NLI_LABELS, join_texts
 
 Row = dict[str, Any]
 PAIRS: list[Row] = [
@@ -174,17 +174,17 @@ def test_rows_without_a_gold_label_are_dropped_whatever_else_they_hold(tmp_path)
 def test_joined(tmp_path):
     one = read_texts(write(tmp_path / "a.jsonl", PAIRS))
     two = read_texts(write(tmp_path / "b.csv", PAIRS[:1]))
-    both = join([one, two])
+    both = join_texts([one, two])
     assert (len(both), both.dropped, both.source) == (4, 1, "a.jsonl + b.csv")
     assert [name for name, _ in both.digests] == ["a.jsonl", "b.csv"]
     with pytest.raises(ValueError, match=r"a\.jsonl and c\.jsonl cannot be joined: one has pairs"):
-        join([one, read_texts(write(tmp_path / "c.jsonl", singles(["x"])))])
+        join_texts([one, read_texts(write(tmp_path / "c.jsonl", singles(["x"])))])
 
 
 def test_nothing_beyond_the_core_is_imported():
     code = (
         "import sys; sys.modules.update(dict.fromkeys(('datasets', 'pyarrow', 'transformers'))); "
-        "from spinformer.data.named import load_texts; print(len(load_texts('sample:dev')))"
+        "from spinformer.data.sources import load_texts; print(len(load_texts('sample:dev')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "500"

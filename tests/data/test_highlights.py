@@ -97,5 +97,5 @@ def test_bad_files(tmp_path):
         read_highlights(save(tmp_path / "a.jsonl", row(marks=[PLAIN])))
     path = save(tmp_path / "b.jsonl.gz", GOOD)
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(ValueError, match=r"b\.jsonl\.gz is not a whole gzip file"):
+    with pytest.raises(ValueError, match=r"b\.jsonl\.gz is not a complete gzip file"):
         read_highlights(path)

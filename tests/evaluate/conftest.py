@@ -14,16 +14,16 @@ def tokenizer():
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    vocabulary = {word: place for place, word in enumerate([*special, *WORDS])}
-    own = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    own.pre_tokenizer = pre_tokenizers.Whitespace()
-    own.post_processor = processors.TemplateProcessing(
+    vocabulary = {word: index for index, word in enumerate([*special, *WORDS])}
+    tokens = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokens.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokens.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=own,
+        tokenizer_object=tokens,
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
@@ -44,7 +44,7 @@ def bert(names=NLI_LABELS):
         max_position_embeddings=128,
         initializer_range=0.5,  # so that answers differ
         id2label=dict(enumerate(names)),
-        label2id={name: place for place, name in enumerate(names)},
+        label2id={name: index for index, name in enumerate(names)},
     )
     torch.manual_seed(0)
     return transformers.BertForSequenceClassification(config).eval()
@@ -68,7 +68,7 @@ def pairs(count=40, seed=0, labelled=True, names=NLI_LABELS):
 
     def text():
         length = int(torch.randint(1, 20, (1,), generator=draw))
-        return " ".join(WORDS[place] for place in torch.randint(len(WORDS), (length,), generator=draw))
+        return " ".join(WORDS[index] for index in torch.randint(len(WORDS), (length,), generator=draw))
 
     first, second = zip(*((text(), text()) for _ in range(count)), strict=True)
     labels = torch.randint(len(names), (count,), generator=draw).tolist() if labelled else None

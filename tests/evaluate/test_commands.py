@@ -1,15 +1,16 @@
 """`spinformer evaluate` and `spinformer predict` on a saved model, end to end."""
 
 import gzip
+import importlib
 import io
 import json
 import sys
-from types import ModuleType
 
 import pytest
 import torch
 
-from spinformer import results
+from spinformer._base import records
+from spinformer._base.files import sha256
 from spinformer.cli import main
 from spinformer.data.texts import NLI_LABELS, Texts
 from spinformer.evaluate import load_classifier, predict
@@ -37,9 +38,8 @@ def asked(monkeypatch):
             raise FileNotFoundError(f"no file at {source}")
         return DATA[source]
 
-    module = ModuleType("spinformer.data.named")
-    module.load_texts = load_texts
-    monkeypatch.setitem(sys.modules, "spinformer.data.named", module)
+    importlib.import_module("spinformer.cli.evaluate")  # modules that take `load_texts` at the top take the real one
+    monkeypatch.setattr("spinformer.data.sources.load_texts", load_texts)
     return calls
 
 
@@ -56,14 +56,14 @@ def test_evaluate(saved, asked, tmp_path, capsys):
     words += ["--results", tmp_path, "--output", tmp_path / "figures", "--batch-size", "16"]
     assert main(list(map(str, words))) == 0
     shown = capsys.readouterr().out
-    record = results.read("tiny", tmp_path)
+    record = records.read("tiny", tmp_path)
     assert list(record["outcome"]) == ["snli-test", "folder-hans-jsonl", "snli-test-2"]
     accuracy = record["outcome"]["snli-test"]["scores"]["accuracy"]
     assert f"{accuracy:.2%}" in shown
     for part in ("macro F1", "entailment against all others", "classes matched by name", "contradiction", "precision"):
         assert part in shown
     assert record["data"]["drawn.jsonl"] == "0" * 64
-    assert record["data"]["model.safetensors"] == results.sha256(saved / "model.safetensors")
+    assert record["data"]["model.safetensors"] == sha256(saved / "model.safetensors")
     assert str(saved.parent) not in json.dumps(record)
     made = sorted(path.name for path in (tmp_path / "figures").iterdir())
     assert made[0] == "folder-hans-jsonl-confusion.png"
@@ -105,11 +105,11 @@ def test_models_that_cannot_be_used(tokenizer, asked, tmp_path, capsys, monkeypa
     tokenizer.save_pretrained(folder)
     says("pass the model's label names")
     model.bert.save_pretrained(folder)
-    says("is no trained classifier: it has no weights for classifier.bias, classifier.weight")
+    says("not those of a trained classifier; missing keys: classifier.bias, classifier.weight")
     model.save_pretrained(folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 128}))
-    says("it has weights of another shape for")
+    says("not those of a trained classifier; mismatched keys: ")
     (folder / "config.json").write_text(json.dumps(config))
     whole = (folder / "model.safetensors").read_bytes()
     for damaged in (whole[:1000], whole[:-10], b"", b"\xff" * 100):
@@ -125,9 +125,9 @@ def expected(model, tokenizer, texts):
 
 
 def same(lines, wanted):
-    found = [json.loads(line) for line in lines]
-    assert [answer["label"] for answer in found] == [answer["label"] for answer in wanted]
-    for answer, other in zip(found, wanted, strict=True):
+    answers = [json.loads(line) for line in lines]
+    assert [answer["label"] for answer in answers] == [answer["label"] for answer in wanted]
+    for answer, other in zip(answers, wanted, strict=True):
         assert list(answer["probabilities"]) == list(NLI_LABELS)
         assert list(answer["probabilities"].values()) == pytest.approx(other["probabilities"], abs=1e-5)
 
@@ -226,7 +226,7 @@ def test_predict_errors(saved, asked, tmp_path, capsys):
 
 
 def test_load_classifier_gives_what_was_saved(saved, model):
-    found, tokens = load_classifier(str(saved))
-    assert not found.training
-    assert torch.equal(found.classifier.weight, model.classifier.weight)
+    loaded, tokens = load_classifier(str(saved))
+    assert not loaded.training
+    assert torch.equal(loaded.classifier.weight, model.classifier.weight)
     assert tokens("a man")["input_ids"][0] == 2

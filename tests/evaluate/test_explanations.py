@@ -10,6 +10,7 @@ pytest.importorskip("transformers")
 
 from spinformer.data.highlights import Highlights
 from spinformer.data.texts import Texts
+from spinformer.data.words import split_words
 from spinformer.evaluate import (
     Comprehensiveness,
     HighlightAgreement,
@@ -19,15 +20,14 @@ from spinformer.evaluate import (
     compare,
     decide,
 )
-from spinformer.evaluate.explanations import Spent
-from spinformer.explain import split
+from spinformer.evaluate.explanations.comparison import CostPerText
 from tests import tiny
 from tests.evaluate import toy
 
 DRAW = torch.Generator().manual_seed(0)
 TEXTS = toy.as_texts(
     [
-        " ".join(tiny.WORDS[place] for place in torch.randint(14, (length,), generator=DRAW))
+        " ".join(tiny.WORDS[index] for index in torch.randint(14, (length,), generator=DRAW))
         for length in torch.randint(1, 12, (30,), generator=DRAW).tolist()
     ]
 )
@@ -35,11 +35,12 @@ TEXTS = toy.as_texts(
 
 class LeaveOneOut:
     name = "leave-one-out"
+    passes = "W + 1"
 
     def __init__(self, classifier):
         self.classifier = classifier
 
-    def __call__(self, words):
+    def __call__(self, words, target=None):
         return decide(self.classifier, words).drops.float()
 
 
@@ -47,17 +48,17 @@ class Random:
     """Scores that depend on the words and the seed alone, not on the chunk."""
 
     def __init__(self, seed=0):
-        self.name, self.seed = "random", seed
+        self.name, self.passes, self.seed = "random", "0", seed
 
     def seeded(self, seed):
         return Random(seed)
 
-    def __call__(self, words):
-        found = torch.full(words.mask.shape, torch.nan)
-        for row, own in enumerate(words.words):
-            draw = torch.Generator().manual_seed(self.seed * 1000 + sum(map(len, own)))
-            found[row, : len(own)] = torch.rand(len(own), generator=draw)
-        return found
+    def __call__(self, words, target=None):
+        scores = torch.full(words.mask.shape, torch.nan)
+        for row, text in enumerate(words.words):
+            draw = torch.Generator().manual_seed(self.seed * 1000 + sum(map(len, text)))
+            scores[row, : len(text)] = torch.rand(len(text), generator=draw)
+        return scores
 
 
 @pytest.fixture(scope="module")
@@ -68,17 +69,17 @@ def classifier():
 @pytest.fixture(scope="module")
 def table(classifier):
     metrics = [Comprehensiveness(), Sufficiency(), LeaveOneOutCorrelation()]
-    methods = [LeaveOneOut(classifier), Random()]
-    return compare(methods, classifier, TEXTS, metrics, seeds=(0, 1, 2), chunk=7, progress=False)
+    scorers = [LeaveOneOut(classifier), Random()]
+    return compare(scorers, classifier, TEXTS, metrics, seeds=(0, 1, 2), chunk=7, progress=False)
 
 
 def test_values_are_the_metrics_own(table, classifier):
-    found = decide(classifier, split(classifier.tokenizer, TEXTS, 128))
-    for method in (LeaveOneOut(classifier), Random()):
+    decisions = decide(classifier, split_words(classifier.tokenizer, TEXTS, 128))
+    for scorer in (LeaveOneOut(classifier), Random()):
         for metric in (Comprehensiveness(), Sufficiency(), LeaveOneOutCorrelation()):
-            expected = metric(found, method(found.words))
+            expected = metric(decisions, scorer(decisions.words))
             torch.testing.assert_close(
-                table.values[method.name][metric.name], expected, equal_nan=True, rtol=0, atol=1e-5
+                table.values[scorer.name][metric.name], expected, equal_nan=True, rtol=0, atol=1e-5
             )
 
 
@@ -88,10 +89,10 @@ def test_leave_one_out_beats_random(table):
     assert better.count == 30
     assert table.difference("sufficiency", "leave-one-out", "random").high < 0
     short = sum(len(text.split()) < 3 for text in TEXTS.first)
-    found = table.summary("leave-one-out", "leave_one_out_spearman")
-    assert found.mean == pytest.approx(1)
-    assert found.left_out >= short > 0
-    assert found.count + found.left_out == 30
+    summary = table.summary("leave-one-out", "leave_one_out_spearman")
+    assert summary.mean == pytest.approx(1)
+    assert summary.left_out >= short > 0
+    assert summary.count + summary.left_out == 30
 
 
 def test_stability_is_for_methods_with_seeds(table):
@@ -101,10 +102,10 @@ def test_stability_is_for_methods_with_seeds(table):
 
 
 def test_cost_is_the_methods_alone(table):
-    assert table.spent["random"].passes == 0
-    assert table.spent["leave-one-out"].milliseconds > 0
+    assert table.costs["random"].passes == 0
+    assert table.costs["leave-one-out"].milliseconds > 0
     words = sum(len(text.split()) for text in TEXTS.first) / 30
-    assert 1 + words <= table.spent["leave-one-out"].passes < 1 + 2 * words  # and the padding of chunks
+    assert 1 + words <= table.costs["leave-one-out"].passes < 1 + 2 * words  # and the padding of chunks
 
 
 def test_record_and_text(table):
@@ -122,8 +123,8 @@ def test_record_and_text(table):
 
 
 def test_defaults(classifier):
-    found = compare([Random()], classifier, TEXTS.select([0, 1]))
-    assert list(found.measures) == ["comprehensiveness", "sufficiency"]
+    table = compare([Random()], classifier, TEXTS.select([0, 1]))
+    assert list(table.metrics) == ["comprehensiveness", "sufficiency"]
 
 
 def test_highlights_follow_their_texts(classifier):
@@ -132,31 +133,34 @@ def test_highlights_follow_their_texts(classifier):
 
     class Second:
         name = "second"
+        passes = "0"
 
-        def __call__(self, words):
+        def __call__(self, words, target=None):
             return (torch.arange(words.mask.shape[1]) == 1).float().expand(words.mask.shape)
 
-    found = compare([Second()], classifier, texts, [HighlightAgreement(Highlights(texts, spans, 0))], chunk=2)
-    assert found.values["second"]["highlight_agreement"].tolist() == [1, 1, 1]
+    table = compare([Second()], classifier, texts, [HighlightAgreement(Highlights(texts, spans, 0))], chunk=2)
+    assert table.values["second"]["highlight_agreement"].tolist() == [1, 1, 1]
 
 
-def made(**columns):
+def table_of(**columns):
     values = {name: {"m": torch.tensor(column).double()} for name, column in columns.items()}
-    return Table("made", {"m": Comprehensiveness()}, values, dict.fromkeys(columns, Spent(0, 0)))
+    return Table("hand", {"m": Comprehensiveness()}, values, dict.fromkeys(columns, CostPerText(0, 0)))
 
 
 def test_difference_is_paired():
     base = torch.randn(200, generator=torch.Generator().manual_seed(1))
     noise = 0.1 * torch.randn(200, generator=torch.Generator().manual_seed(2))
-    found = made(a=(base + 0.05 + noise).tolist(), b=base.tolist())
-    apart = found.difference("m", "a", "b")
-    assert apart.mean == pytest.approx(float(0.05 + noise.mean()), abs=1e-6)
+    table = table_of(a=(base + 0.05 + noise).tolist(), b=base.tolist())
+    difference = table.difference("m", "a", "b")
+    assert difference.mean == pytest.approx(float(0.05 + noise.mean()), abs=1e-6)
     half = 1.96 * float(noise.std()) / math.sqrt(200)
-    assert (apart.low, apart.high) == pytest.approx((apart.mean - half, apart.mean + half), abs=0.002)
-    back = found.difference("m", "b", "a")
-    assert (back.mean, back.low, back.high) == pytest.approx((-apart.mean, -apart.high, -apart.low))
-    assert found.difference("m", "a", "b") == apart
-    assert found.difference("m", "a", "a", draws=501).to_dict() == {
+    assert (difference.low, difference.high) == pytest.approx(
+        (difference.mean - half, difference.mean + half), abs=0.002
+    )
+    back = table.difference("m", "b", "a")
+    assert (back.mean, back.low, back.high) == pytest.approx((-difference.mean, -difference.high, -difference.low))
+    assert table.difference("m", "a", "b") == difference
+    assert table.difference("m", "a", "a", draws=501).to_dict() == {
         "mean": 0,
         "low": 0,
         "high": 0,
@@ -166,22 +170,22 @@ def test_difference_is_paired():
 
 
 def test_difference_takes_texts_that_both_have():
-    found = made(a=[1.0, math.nan, 3.0, 4.0], b=[0.0, 1.0, math.nan, 3.0])
-    apart = found.difference("m", "a", "b")
-    assert (apart.mean, apart.low, apart.high, apart.count) == (1, 1, 1, 2)
+    table = table_of(a=[1.0, math.nan, 3.0, 4.0], b=[0.0, 1.0, math.nan, 3.0])
+    difference = table.difference("m", "a", "b")
+    assert (difference.mean, difference.low, difference.high, difference.count) == (1, 1, 1, 2)
     with pytest.raises(ValueError, match="a and b have m on 1 texts in common"):
-        made(a=[1.0, math.nan], b=[1.0, 1.0]).difference("m", "a", "b")
+        table_of(a=[1.0, math.nan], b=[1.0, 1.0]).difference("m", "a", "b")
     with pytest.raises(ValueError, match="method must be one of 'a', 'b'; got 'c'"):
-        found.difference("m", "a", "c")
+        table.difference("m", "a", "c")
     with pytest.raises(ValueError, match="metric must be one of 'm'; got 'n'"):
-        found.difference("n", "a", "b")
+        table.difference("n", "a", "b")
 
 
 def test_errors(classifier):
     some = TEXTS.select([0, 1])
-    for methods, options, message in (
-        ([], {}, "methods must be at least one, each with a name of its own; got none"),
-        ([Random(), Random(1)], {}, "methods must be .*; got random, random"),
+    for scorers, options, message in (
+        ([], {}, "scorers must be at least one, each with a name of its own; got none"),
+        ([Random(), Random(1)], {}, "scorers must be .*; got random, random"),
         ([Random()], {"metrics": []}, "metrics must be at least one"),
         ([Random()], {"metrics": [Sufficiency(), Sufficiency((0.5,))]}, "got sufficiency, sufficiency"),
         ([Random()], {"seeds": (1,)}, r"seeds must be none, or at least 2 that differ; got \(1,\)"),
@@ -189,6 +193,6 @@ def test_errors(classifier):
         ([Random()], {"chunk": 0}, "chunk must be an integer of at least 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            compare(methods, classifier, some, progress=False, **options)
+            compare(scorers, classifier, some, progress=False, **options)
     with pytest.raises(ValueError, match="memory has no rows to explain"):
         compare([Random()], classifier, TEXTS.select([]))

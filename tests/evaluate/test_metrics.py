@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinformer.evaluate.metrics import (
+from spinformer.evaluate.answers.metrics import (
     Bin,
     confusion_matrix,
     expected_calibration_error,
@@ -52,19 +52,19 @@ def test_wilson_holds_the_share_and_mirrors(count, share):
 def test_against_scikit_learn(seed, gold):
     sklearn = pytest.importorskip("sklearn.metrics")
     logits, labels = drawn(seed, gold=gold)
-    found = scores(logits, labels, NAMES)
+    result = scores(logits, labels, NAMES)
     given = logits.argmax(1)
     occurring = sorted(set(labels.tolist()))
-    assert found.accuracy == pytest.approx(sklearn.accuracy_score(labels, given))
-    assert found.macro_f1 == pytest.approx(
+    assert result.accuracy == pytest.approx(sklearn.accuracy_score(labels, given))
+    assert result.macro_f1 == pytest.approx(
         sklearn.f1_score(labels, given, labels=occurring, average="macro", zero_division=0)
     )
     table = sklearn.precision_recall_fscore_support(labels, given, labels=[0, 1, 2], zero_division=0)
-    ours = [[getattr(row, key) for row in found.classes] for key in ("precision", "recall", "f1", "support")]
+    ours = [[getattr(row, key) for row in result.classes] for key in ("precision", "recall", "f1", "support")]
     np.testing.assert_allclose(ours, table)
-    np.testing.assert_array_equal(found.confusion, sklearn.confusion_matrix(labels, given, labels=[0, 1, 2]))
+    np.testing.assert_array_equal(result.confusion, sklearn.confusion_matrix(labels, given, labels=[0, 1, 2]))
     p = logits.double().softmax(1).numpy()
-    assert found.nll == pytest.approx(sklearn.log_loss(labels, p, labels=[0, 1, 2]))
+    assert result.nll == pytest.approx(sklearn.log_loss(labels, p, labels=[0, 1, 2]))
 
 
 def test_macro_f1_leaves_out_classes_that_never_occur():
@@ -78,7 +78,7 @@ def test_macro_f1_leaves_out_classes_that_never_occur():
 def test_calibration_by_hand():
     # 0.62 and 0.66 lie in (9/15, 10/15]; 0.95 in (14/15, 1]
     bins = reliability_bins([0.62, 0.66, 0.95], [True, False, True])
-    assert [place for place, one in enumerate(bins) if one.count] == [9, 14]
+    assert [index for index, one in enumerate(bins) if one.count] == [9, 14]
     assert bins[9].count == 2
     assert (bins[9].confidence, bins[9].accuracy) == pytest.approx((0.64, 0.5))
     assert expected_calibration_error(bins) == pytest.approx((2 * 0.14 + 0.05) / 3)
@@ -96,18 +96,18 @@ def test_negative_log_likelihood_by_hand():
 
 
 def test_far_logits_stay_finite():
-    found = scores([[1e4, -1e4], [-1e4, 1e4]], [0, 0], ("a", "b"))
-    assert found.nll == pytest.approx(1e4)
-    assert found.ece == pytest.approx(0.5)
+    result = scores([[1e4, -1e4], [-1e4, 1e4]], [0, 0], ("a", "b"))
+    assert result.nll == pytest.approx(1e4)
+    assert result.ece == pytest.approx(0.5)
 
 
 def test_numpy_and_torch_and_json_agree():
     logits, labels = drawn()
-    found = scores(logits, labels, NAMES)
-    assert scores(logits.numpy(), labels.numpy(), NAMES) == found
-    record = json.loads(json.dumps(found.to_dict()))
-    assert record["interval"] == list(found.interval)
-    assert record["classes"][0]["f1"] == found.classes[0].f1
+    result = scores(logits, labels, NAMES)
+    assert scores(logits.numpy(), labels.numpy(), NAMES) == result
+    record = json.loads(json.dumps(result.to_dict()))
+    assert record["interval"] == list(result.interval)
+    assert record["classes"][0]["f1"] == result.classes[0].f1
     assert sum(map(sum, record["confusion"])) == record["count"] == 200
 
 
@@ -115,22 +115,22 @@ def test_numpy_and_torch_and_json_agree():
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(2, 5), st.floats(-50, 50))
 def test_order_names_and_shifts_do_not_matter(seed, rows, classes, shift):
     logits, labels = drawn(seed, rows, classes)
-    names = [str(place) for place in range(classes)]
-    found = scores(logits, labels, names)
+    names = [str(index) for index in range(classes)]
+    result = scores(logits, labels, names)
     keys = ("accuracy", "macro_f1", "ece", "nll")
-    numbers = [getattr(found, key) for key in keys]
+    numbers = [getattr(result, key) for key in keys]
     draw = torch.Generator().manual_seed(seed)
     order, turn = torch.randperm(rows, generator=draw), torch.randperm(classes, generator=draw)
     shuffled = scores(logits[order], labels[order], names)
-    renamed = scores(logits[:, turn], turn.argsort()[labels], [names[place] for place in turn])
+    renamed = scores(logits[:, turn], turn.argsort()[labels], [names[index] for index in turn])
     moved = scores(logits.double() + shift, labels, names)
     for other in (shuffled, renamed, moved):
         assert [getattr(other, key) for key in keys] == pytest.approx(numbers, abs=1e-9)
-    assert shuffled.confusion == found.confusion
-    assert {row.name: row.f1 for row in renamed.classes} == {row.name: row.f1 for row in found.classes}
-    assert 0 <= found.ece <= 1
-    assert sum(one.count for one in found.bins) == rows
-    assert found.interval[0] <= found.accuracy <= found.interval[1]
+    assert shuffled.confusion == result.confusion
+    assert {row.name: row.f1 for row in renamed.classes} == {row.name: row.f1 for row in result.classes}
+    assert 0 <= result.ece <= 1
+    assert sum(one.count for one in result.bins) == rows
+    assert result.interval[0] <= result.accuracy <= result.interval[1]
 
 
 @pytest.mark.parametrize(

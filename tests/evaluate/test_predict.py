@@ -24,25 +24,30 @@ def one_by_one(model, tokenizer, texts):
 @pytest.mark.parametrize("batch", [1, 7, 64])
 def test_order_is_kept_and_batches_do_not_matter(model, tokenizer, batch):
     texts = pairs()
-    found = predict(model, tokenizer, texts, batch_size=batch, progress=False)
+    predictions = predict(model, tokenizer, texts, batch_size=batch, progress=False)
     expected = one_by_one(model, tokenizer, texts)
     assert expected.std(0).min() > 0.05  # the model does tell them apart
-    torch.testing.assert_close(found.logits, expected, rtol=0, atol=1e-5)
-    assert (found.ess, found.residual, found.converged, found.truncated) == (None, None, None, 0)
+    torch.testing.assert_close(predictions.logits, expected, rtol=0, atol=1e-5)
+    assert (predictions.ess, predictions.residual, predictions.converged, predictions.truncated) == (
+        None,
+        None,
+        None,
+        0,
+    )
 
 
 def test_single_texts(model, tokenizer):
     texts = Texts(pairs(10).first)
-    found = predict(model, tokenizer, texts, batch_size=3, progress=False)
-    torch.testing.assert_close(found.logits, one_by_one(model, tokenizer, texts), rtol=0, atol=1e-5)
+    predictions = predict(model, tokenizer, texts, batch_size=3, progress=False)
+    torch.testing.assert_close(predictions.logits, one_by_one(model, tokenizer, texts), rtol=0, atol=1e-5)
 
 
 def test_long_pairs_are_cut_and_counted(model, tokenizer):
     texts = Texts(["a man runs", "a " * 30], ["a dog", "dog " * 3])
-    found = predict(model, tokenizer, texts, max_length=16, progress=False)
-    assert found.truncated == 1
+    predictions = predict(model, tokenizer, texts, max_length=16, progress=False)
+    assert predictions.truncated == 1
     kept = Texts(["a " * 10], ["dog " * 3])  # the longer text loses first: 16 = 10 + 3 + 3 special ones
-    torch.testing.assert_close(found.logits[1:], predict(model, tokenizer, kept, progress=False).logits)
+    torch.testing.assert_close(predictions.logits[1:], predict(model, tokenizer, kept, progress=False).logits)
     assert predict(model, tokenizer, texts, progress=False).truncated == 0
 
 
@@ -102,9 +107,9 @@ class Player(nn.Module):
 
 def test_what_the_game_reports(tokenizer):
     texts = Texts(["a", "a man runs", "a man"], ["b", "dog", "b"], [0, 1, 2], NLI_LABELS)
-    found = predict(Player(), tokenizer, texts, batch_size=2, progress=False)
-    assert found.ess.tolist() == [[5, 500], [7, 700], [6, 600]]
-    assert found.converged.tolist() == [[True, False]] * 3
+    predictions = predict(Player(), tokenizer, texts, batch_size=2, progress=False)
+    assert predictions.ess.tolist() == [[5, 500], [7, 700], [6, 600]]
+    assert predictions.converged.tolist() == [[True, False]] * 3
     game = evaluate(Player(), tokenizer, texts, progress=False).game
     assert (game.ess_mean, game.ess_min, game.converged) == (303, 5, 0.5)
     assert game.residual_max == pytest.approx(700e-6)
@@ -113,13 +118,13 @@ def test_what_the_game_reports(tokenizer):
 
 def test_evaluation(model, tokenizer):
     texts = pairs()
-    found = evaluate(model, tokenizer, texts, batch_size=8, progress=False)
+    evaluation = evaluate(model, tokenizer, texts, batch_size=8, progress=False)
     logits = one_by_one(model, tokenizer, texts)
-    assert found.scores.accuracy == scores(logits, texts.labels, NLI_LABELS).accuracy
-    assert found.scores.nll == pytest.approx(scores(logits, texts.labels, NLI_LABELS).nll, abs=1e-5)
-    record = json.loads(json.dumps(found.to_dict()))
+    assert evaluation.scores.accuracy == scores(logits, texts.labels, NLI_LABELS).accuracy
+    assert evaluation.scores.nll == pytest.approx(scores(logits, texts.labels, NLI_LABELS).nll, abs=1e-5)
+    record = json.loads(json.dumps(evaluation.to_dict()))
     assert (record["count"], record["rule"], record["game"]) == (40, "by name", None)
-    assert record["scores"]["accuracy"] == found.scores.accuracy
+    assert record["scores"]["accuracy"] == evaluation.scores.accuracy
 
 
 def test_evaluation_on_other_orders_and_two_classes(tokenizer, model):
@@ -129,10 +134,10 @@ def test_evaluation_on_other_orders_and_two_classes(tokenizer, model):
     assert first.accuracy == second.accuracy
     assert first.nll == pytest.approx(second.nll)
     hans = Texts(texts.first, texts.second, [min(label, 1) for label in texts.labels], ("entailment", "non-entailment"))
-    found = evaluate(model, tokenizer, hans, progress=False)
-    assert found.rule == "two-class"
+    evaluation = evaluate(model, tokenizer, hans, progress=False)
+    assert evaluation.rule == "two-class"
     rows = torch.tensor(first.confusion)
-    assert found.scores.confusion[0] == (rows[0, 0], rows[0, 1:].sum())
+    assert evaluation.scores.confusion[0] == (rows[0, 0], rows[0, 1:].sum())
 
 
 def test_label_names_are_asked_for(tokenizer):

@@ -1,4 +1,4 @@
-"""The additive explainer: what it learns, and that it stops, resumes, saves and loads without a difference."""
+"""The additive explainer: what it learns, and that stopping, resuming, saving and loading change nothing."""
 
 import json
 
@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from spinformer.data.texts import Texts
-from spinformer.explain import ConfidenceGame, MaskedClassifier
-from spinformer.explain.attribution import AdditiveExplainer
-from spinformer.explain.attribution import additive_training as training
+from spinformer.explain.methods.additive import AdditiveExplainer
 from spinformer.games import exact_values
+from spinformer.models.baselines import WordConfig, WordForSequenceClassification
+from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
-from spinformer.models.words import WordConfig, WordForSequenceClassification
+from spinformer.training import additive as training
 from tests import tiny
 from tests.explain.toys import TEXTS, Additive, bert, classifier, tokenizer, words
 
@@ -53,11 +53,14 @@ def test_scores_share_out_what_the_text_adds_to_nothing():
     made = classifier()
     explainer = AdditiveExplainer(made, width=8)
     explainer.train(texts(20), passes=1000, batch_size=10, quiet=True)
-    found = words()
-    scores, full = explainer(found), made.full(found)
+    batch = words()
+    scores, full = explainer(batch), made.full_probabilities(batch)
     expected = (full - explainer.network.empty).gather(1, full.argmax(-1, keepdim=True)).squeeze(1)
     torch.testing.assert_close(scores.sum(-1), expected)
-    assert (scores[~found.mask] == 0).all()
+    assert (scores[~batch.mask] == 0).all()
+    assert torch.equal(explainer(batch, full.argmax(-1)), scores)
+    other = explainer(batch, torch.tensor([0, 1, 2, 0]))
+    torch.testing.assert_close(other.sum(-1), (full - explainer.network.empty)[range(4), [0, 1, 2, 0]])
     for row in range(4):
         alone = explainer(words(TEXTS.select([row])))
         torch.testing.assert_close(alone[0], scores[row, : alone.shape[1]], atol=1e-5, rtol=1e-4)
@@ -107,9 +110,9 @@ def test_resumed_is_the_same(tmp_path, monkeypatch, how):
     done = AdditiveExplainer(classifier(), width=8)
     done.train(texts(30), checkpoint=path, **OPTIONS)  # nothing left to do
     assert same(weights(whole), weights(done))
-    with pytest.raises(ValueError, match=r"was begun with other settings; these differ: learning_rate"):
+    with pytest.raises(ValueError, match=r"state\.pt belongs to another run; these differ: learning_rate$"):
         resumed.train(texts(30), checkpoint=path, **{**OPTIONS, "learning_rate": 1e-3})
-    with pytest.raises(ValueError, match="these differ: digest"):
+    with pytest.raises(ValueError, match=r"belongs to another run; these differ: digest$"):
         resumed.train(texts(30, seed=4), checkpoint=path, **OPTIONS)
 
 
@@ -141,9 +144,20 @@ def test_save_and_load(tmp_path):
     explainer.train(texts(8), **OPTIONS)
     explainer.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["explainer.json", "explainer.safetensors"]
+    assert json.loads((tmp_path / "explainer.json").read_text())["options"] == {
+        "layers": [2],
+        "width": 8,
+        "classes": "decided",
+        "seed": 0,
+        "labels": 3,
+        "dim": 32,
+        "masking": "attention",
+    }
     loaded = AdditiveExplainer.load(tmp_path, made)
     assert torch.equal(loaded(words()), explainer(words()))
-    assert loaded.options() == explainer.options()
+    assert loaded.network.config == explainer.network.config
+    with pytest.raises(ValueError, match="knows only the class that the classifier decides for"):
+        loaded(words(), 2 - made.full_probabilities(words()).argmax(-1).clamp(max=1))
     assert loaded.record == explainer.record
     with pytest.raises(ValueError, match="made for masking 'attention'; this classifier has 'delete'"):
         AdditiveExplainer.load(tmp_path, classifier(masking="delete"))
@@ -164,12 +178,12 @@ def test_save_and_load(tmp_path):
 def test_hidden_states_of_a_neurogame(encoder):
     model = NeuroGameForSequenceClassification.from_encoder(str(encoder))
     explainer = AdditiveExplainer(MaskedClassifier(model, tiny.tokenizer()), width=8)
-    assert explainer.layers == (1, 2)
-    found = words()
-    logits, states = explainer.look(found)
+    assert explainer.network.config.layers == (1, 2)
+    batch = words()
+    probabilities, states = explainer.network.read(explainer.classifier, batch)
     with torch.no_grad():
-        expected = model.model.encoder(**found.inputs, output_hidden_states=True).hidden_states
-        torch.testing.assert_close(logits, model(**found.inputs).logits.softmax(-1))
+        expected = model.model.encoder(**batch.inputs, output_hidden_states=True).hidden_states
+        torch.testing.assert_close(probabilities, model(**batch.inputs).logits.softmax(-1))
     torch.testing.assert_close(states, [expected[1], expected[2]])
 
 

@@ -1,15 +1,17 @@
 """The HTML report: text stays text, nothing is fetched or run, numbers are all there, and files change nothing."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
-from spinformer.explain import Explanation
-from spinformer.explain.html import to_html
-from spinformer.explain.html_style import DARK, DEPTHS, LIGHT, ground, ink
-from spinformer.explain.markup import escaped, number, shade, signed
-from tests.explain.made import HOSTILE, every, explanation
+from spinformer.explain.explanation import Explanation
+from spinformer.explain.render.html import embedded_html, to_html
+from spinformer.explain.render.layout import pair_map
+from spinformer.explain.render.markup import escape, format_number, format_signed, pair_table, shade_class
+from spinformer.explain.render.style import DARK, DEPTHS, LIGHT, background, text_color
+from tests.explain.examples import HOSTILE, every, explanation, scores_only
 
 VOID = {"meta", "br"}
 
@@ -64,7 +66,7 @@ class TestSafety:
         names = {name for _, attributes in page.elements for name in attributes}
         assert not any(name.startswith("on") or name == "style" for name in names)
         links = {attributes["href"] for _, attributes in page.elements if "href" in attributes}
-        assert links == {f"#e{place}" for place in range(1, len(every()) + 1)}
+        assert links == {f"#e{number}" for number in range(1, len(every()) + 1)}
 
     def test_only_tags_of_ours(self, page):
         """None of the elements that hostile texts spell out."""
@@ -89,8 +91,8 @@ class TestSafety:
         assert addresses == {"http://www.w3.org/2000/svg"}  # the name of SVG
 
     def test_what_no_document_may_hold(self):
-        assert escaped("a\x00b\x1b\ud800c\r") == "a\ufffdb\ufffd\ufffdc\ufffd"
-        assert escaped("\u2069\u2066x\u2069\u2069") == "\ufffd\u2066x\u2069\ufffd"
+        assert escape("a\x00b\x1b\ud800c\r") == "a\ufffdb\ufffd\ufffdc\ufffd"
+        assert escape("\u2069\u2066x\u2069\u2069") == "\ufffd\u2066x\u2069\ufffd"
         to_html(explanation(["a\ud800"])).encode()
 
 
@@ -99,18 +101,18 @@ class TestContents:
         one = every()["pair"]
         rows = re.findall(r"<tr><td>(\d+)</td>(.*?)</tr>", to_html(one))
         assert len(rows) == len(one.words)
-        for word, (place, row) in zip(one.words, rows, strict=True):
+        for word, (position, row) in zip(one.words, rows, strict=True):
             cells = re.findall(r"<td>([^<]*)</td>", row)
             assert cells == [
-                ("premise", "hypothesis")[word.side],
-                signed(word.shapley, 4),
-                number(word.shapley_stderr, 4),
-                signed(word.banzhaf, 4),
-                number(word.banzhaf_stderr, 4),
-                number(word.field),
-                number(word.gate),
-                number(word.attention),
-            ], place
+                ("first text", "second text")[word.side],
+                format_signed(word.shapley, 4),
+                format_number(word.shapley_stderr, 4),
+                format_signed(word.banzhaf, 4),
+                format_number(word.banzhaf_stderr, 4),
+                format_number(word.field),
+                format_number(word.gate),
+                format_number(word.attention),
+            ], position
 
     def test_pairs_listed_drawn_and_mapped(self):
         one = every()["pair"]
@@ -118,19 +120,48 @@ class TestContents:
         (first, *_) = re.findall(r"<li>(.*?)</li>", source)
         strongest = max(one.pairs, key=lambda pair: abs(pair.interaction))
         assert one.words[strongest.first].text in first
-        assert signed(strongest.interaction, 4) in first
+        assert format_signed(strongest.interaction, 4) in first
         assert source.count('<path class="arc ') == 12
         table = source.split('<table class="heat">')[1].split("</table>")[0]
         assert table.count("<td") == 1 + len(one.words) ** 2
         assert table.count('class="top"') == 1
 
-    def test_how_it_was_found(self):
-        source = to_html(explanation(["a"], ["b"], converged=False, passes=512, method="masked"))
-        for said in ("512 passes", "12.5", "NOT reached", "masked"):
-            assert said in source
+    def test_how_it_was_computed(self):
+        source = to_html(explanation(["a"], ["b"], converged=False, passes=512, method="kernel-shap"))
+        for part in ("512 passes", "12.5", "NOT reached", "kernel-shap", "no word at all: 0.300"):
+            assert part in source
         source = to_html(every()["zeros"])
         assert "mean field" not in source
         assert "no pair of words interacts" in source.lower()
+
+    def test_a_method_without_shapley_values_names_none(self):
+        """Nor errors, pairs or a probability with no word: only its scores."""
+        source = to_html(scores_only(["not", "bad"], ["it"]))
+        assert "Shapley" not in source
+        assert "no word at all" not in source
+        assert "This method scores no pairs of words." in source
+        assert "<svg" not in source
+        assert 'class="heat"' not in source
+        head = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', source)
+        assert head == ["class", "probability", "#", "word", "text", "importance"]
+        assert re.findall(r"<td>([+−][^<]*)</td>", source) == ["+0.3000", "+0.1000", "+0.3000"]
+
+    def test_banzhaf_values_by_their_name(self):
+        words = every()["one and one"].words
+        source = to_html(
+            explanation(["cat"], ["dog"], words=tuple(replace(word, importance=word.banzhaf) for word in words))
+        )
+        head = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', source)
+        assert head[4:9] == ["text", "Shapley", "±", "Banzhaf", "±"]
+        assert "A Shapley value" not in source
+        strongest = max(words, key=lambda word: abs(word.banzhaf))
+        assert re.search(rf'class="w [pn]10[^"]*" title="[^"]*"><bdi>{strongest.text}', source)
+
+    def test_the_explained_class_where_it_is_not_the_decision(self):
+        source = to_html(every()["another class"])
+        assert "(70.0%), explained for <bdi>other &amp; &lt;u&gt;</bdi> (30.0%)</h2>" in source
+        assert "words spoke for the explained class" in source
+        assert "words spoke for the decision" in to_html(every()["pair"])
 
     def test_outline(self, page):
         tags = [tag for tag, _ in page.elements]
@@ -148,9 +179,34 @@ class TestContents:
         assert "12 strongest of 8,128 pairs" in source
         assert len(re.findall(r"<tr><td>\d+</td>", source)) == 128
 
+    def test_the_map_paints_what_the_layout_chose(self):
+        one = every()["128 words"]
+        chosen = pair_map(one, 10)
+        best = {word.text for word in one.top_words(10)}
+        assert chosen.words == tuple(word.text for word in one.words if word.text in best)
+        in_first = sum(word.text in best and word.side == 0 for word in one.words)
+        assert chosen.border == in_first
+        assert max(abs(chosen.scaled(i, j)) for i in range(10) for j in range(10)) == 1
+        rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in pair_table(chosen).split("<tr")[2:]]
+        assert rows == [
+            ["" if i == j else format_signed(value) for j, value in enumerate(row)]
+            for i, row in enumerate(chosen.values)
+        ]
+        assert "the line separates the two texts" in pair_table(chosen)
+
     def test_none_is_an_error(self):
         with pytest.raises(ValueError, match="at least one"):
             to_html([])
+
+
+class TestNotebook:
+    def test_the_page_is_in_a_frame_where_nothing_runs(self):
+        one = every()["hostile"]
+        ((tag, attributes),) = Page(embedded_html(one)).elements
+        assert tag == "iframe"
+        assert attributes["sandbox"] is None
+        assert attributes["srcdoc"] == to_html(one)
+        assert one._repr_html_() == embedded_html(one)
 
 
 class TestFiles:
@@ -164,8 +220,13 @@ class TestFiles:
 
 class TestNumbersAndColours:
     def test_signs(self):
-        assert (signed(0.01), signed(-0.01), signed(-0.0001), number(None)) == ("+0.010", "−0.010", "0.000", "–")
-        assert (shade(1), shade(-1), shade(0.04), shade(0.06)) == ("p10", "n10", "", "p1")
+        assert (format_signed(0.01), format_signed(-0.01), format_signed(-0.0001), format_number(None)) == (
+            "+0.010",
+            "−0.010",
+            "0.000",
+            "–",
+        )
+        assert (shade_class(1), shade_class(-1), shade_class(0.04), shade_class(0.06)) == ("p10", "n10", "", "p1")
 
     @pytest.mark.parametrize("dark", [False, True])
     def test_text_is_read_on_every_colour(self, dark):
@@ -176,8 +237,8 @@ class TestNumbersAndColours:
             linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
             return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-        assert ground(1, 0, dark) == (DARK if dark else LIGHT)
+        assert background(1, 0, dark) == (DARK if dark else LIGHT)
         for sign in (1, -1):
             for depth in range(1, DEPTHS + 1):
-                one, other = sorted((light(ground(sign, depth, dark)), light(ink(sign, depth, dark))))
+                one, other = sorted((light(background(sign, depth, dark)), light(text_color(sign, depth, dark))))
                 assert (other + 0.05) / (one + 0.05) >= 4.5, (sign, depth)

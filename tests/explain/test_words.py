@@ -6,8 +6,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD
-from spinformer.explain import split
+from spinformer.data.words import WORD, split_words
 from tests.explain.toys import TEXTS, tokenizer, words
 
 
@@ -35,14 +34,14 @@ def test_rule(text, expected):
 
 
 def byte_level(trim: bool) -> PreTrainedTokenizerFast:
-    own = Tokenizer(models.BPE())
-    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    own.decoder = decoders.ByteLevel()
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<mask>"]
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=320, special_tokens=special, initial_alphabet=alphabet)
-    own.train_from_iterator(["the dog runs... the dog isn't well-known... the dog sleeps..."] * 5, trainer)
-    own.post_processor = processors.Sequence(
+    bpe.train_from_iterator(["the dog runs... the dog isn't well-known... the dog sleeps..."] * 5, trainer)
+    bpe.post_processor = processors.Sequence(
         [
             processors.ByteLevel(trim_offsets=trim),
             processors.TemplateProcessing(
@@ -50,81 +49,81 @@ def byte_level(trim: bool) -> PreTrainedTokenizerFast:
             ),
         ]
     )
-    return PreTrainedTokenizerFast(tokenizer_object=own, pad_token="<pad>", mask_token="<mask>")
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, pad_token="<pad>", mask_token="<mask>")
 
 
 @pytest.mark.parametrize("trim", [True, False])
 def test_byte_level_tokens_with_their_space(trim):
-    made = byte_level(trim)
+    fast = byte_level(trim)
     texts = Texts(["the dog isn't well-known...", "  the  zebra\n👍🏽 שלום", "dog"], ["the dog", "é!", "the"])
-    found = split(made, texts, 128)
-    assert found.words[0] == ("the", "dog", "isn't", "well-known", "...", "the", "dog")  # "..." is one token
-    assert found.words[1] == ("the", "zebra", "👍🏽", "שלום", "é", "!")
-    assert found.sides[1] == (0, 0, 0, 0, 1, 1)
-    assert found.counts.tolist() == [7, 6, 2]
-    for row, players in enumerate(found.words):  # the tokens of each word spell it
-        for place, word in enumerate(players):
-            ids = found.inputs["input_ids"][row][found.owner[row] == place]
-            assert made.decode(ids).strip() == word
-    special = torch.isin(found.inputs["input_ids"], torch.tensor(made.all_special_ids))
-    assert (found.owner[special] == -1).all()
+    split = split_words(fast, texts, 128)
+    assert split.words[0] == ("the", "dog", "isn't", "well-known", "...", "the", "dog")  # "..." is one token
+    assert split.words[1] == ("the", "zebra", "👍🏽", "שלום", "é", "!")
+    assert split.sides[1] == (0, 0, 0, 0, 1, 1)
+    assert split.counts.tolist() == [7, 6, 2]
+    for row, players in enumerate(split.words):  # the tokens of each word spell it
+        for position, word in enumerate(players):
+            ids = split.inputs["input_ids"][row][split.owner[row] == position]
+            assert fast.decode(ids).strip() == word
+    special = torch.isin(split.inputs["input_ids"], torch.tensor(fast.all_special_ids))
+    assert (split.owner[special] == -1).all()
 
 
 def test_words_that_share_a_token_are_one_player():
-    found = words(Texts(["the dog... runs ?! cat", "a.b"]))
-    assert found.words[0] == ("the", "dog", "...", "runs", "?!", "cat")
-    assert found.owner[0].tolist() == [-1, 0, 1, 2, 3, 4, 5, -1]
-    assert found.words[1] == ("a", ".", "b")
+    split = words(Texts(["the dog... runs ?! cat", "a.b"]))
+    assert split.words[0] == ("the", "dog", "...", "runs", "?!", "cat")
+    assert split.owner[0].tolist() == [-1, 0, 1, 2, 3, 4, 5, -1]
+    assert split.words[1] == ("a", ".", "b")
 
 
 def test_words_of_several_tokens():
-    found = words(Texts(["dog-cat isn't"], ["dog"]))
-    assert found.words == (("dog-cat", "isn't", "dog"),)
-    assert found.owner.tolist() == [[-1, 0, 0, 0, 1, 1, 1, -1, 2, -1]]
-    assert found.sides == ((0, 0, 1),)
+    split = words(Texts(["dog-cat isn't"], ["dog"]))
+    assert split.words == (("dog-cat", "isn't", "dog"),)
+    assert split.owner.tolist() == [[-1, 0, 0, 0, 1, 1, 1, -1, 2, -1]]
+    assert split.sides == ((0, 0, 1),)
 
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_owner_and_padding(side):
-    made = tokenizer()
-    made.padding_side = side
-    found = split(made, TEXTS, 64)
-    real = found.inputs["attention_mask"].bool()
-    assert (found.owner[~real] == -1).all()
-    assert found.mask.sum(-1).tolist() == found.counts.tolist() == [6, 5, 2, 9]
-    assert found.mask.shape == (4, 9)
+    fast = tokenizer()
+    fast.padding_side = side
+    split = split_words(fast, TEXTS, 64)
+    real = split.inputs["attention_mask"].bool()
+    assert (split.owner[~real] == -1).all()
+    assert split.mask.sum(-1).tolist() == split.counts.tolist() == [6, 5, 2, 9]
+    assert split.mask.shape == (4, 9)
     for row in range(4):
-        own = found.owner[row]
-        assert own[own >= 0].tolist() == list(range(found.counts[row]))
+        owner = split.owner[row]
+        assert owner[owner >= 0].tolist() == list(range(split.counts[row]))
 
 
 def test_truncation_drops_words():
-    found = split(tokenizer(), Texts(["the dog runs", "a"], ["cat", "b"]), 6)
-    assert found.words[0] == ("the", "dog", "cat")
-    assert found.inputs["input_ids"].shape[1] == 6
+    split = split_words(tokenizer(), Texts(["the dog runs", "a"], ["cat", "b"]), 6)
+    assert split.words[0] == ("the", "dog", "cat")
+    assert split.inputs["input_ids"].shape[1] == 6
 
 
 def test_visible_tokens():
-    found = words(Texts(["dog-cat runs", "a"]))
+    split = words(Texts(["dog-cat runs", "a"]))
     coalitions = torch.tensor([[[True, False], [False, True]], [[True, False], [False, False]]])
-    assert found.tokens(coalitions).long().tolist() == [
+    assert split.tokens(coalitions).long().tolist() == [
         [[1, 1, 1, 1, 0, 1], [1, 0, 0, 0, 1, 1]],
         [[1, 1, 1, 0, 0, 0], [1, 0, 1, 0, 0, 0]],
     ]
 
 
 def test_sums_over_tokens():
-    found = words(Texts(["dog-cat runs", "a"]))
+    split = words(Texts(["dog-cat runs", "a"]))
     tokens = torch.arange(12.0).view(2, 6)
-    assert found.sums(tokens).tolist() == [[6.0, 4.0], [7.0, 0.0]]
-    assert torch.equal(found.sums(torch.stack([tokens, -tokens], -1))[..., 1], -found.sums(tokens))
+    assert split.sums(tokens).tolist() == [[6.0, 4.0], [7.0, 0.0]]
+    assert torch.equal(split.sums(torch.stack([tokens, -tokens], -1))[..., 1], -split.sums(tokens))
 
 
 def test_rows():
-    found = words().rows(1, 3)
-    assert found.words == (("a", "man", "eats", "outside", "woman"), ("cat", "not"))
-    assert found.mask.shape == (2, 5)
-    assert found.to("cpu").owner.shape == found.inputs["input_ids"].shape
+    split = words().rows(1, 3)
+    assert split.words == (("a", "man", "eats", "outside", "woman"), ("cat", "not"))
+    assert split.mask.shape == (2, 5)
+    assert split.to("cpu").owner.shape == split.inputs["input_ids"].shape
 
 
 def test_errors():
@@ -133,10 +132,10 @@ def test_errors():
     with pytest.raises(ValueError, match="no rows to split"):
         words(Texts([]))
     with pytest.raises(ValueError, match="max_length must be an integer of at least 1"):
-        split(tokenizer(), TEXTS, 0)
+        split_words(tokenizer(), TEXTS, 0)
     without = tokenizer()
     without.pad_token = None
     with pytest.raises(ValueError, match="no padding token"):
-        split(without, TEXTS, 64)
+        split_words(without, TEXTS, 64)
     with pytest.raises(ValueError, match="only fast tokenizers"):
-        split(object(), TEXTS, 64)
+        split_words(object(), TEXTS, 64)

@@ -5,15 +5,16 @@ from transformers import BertForSequenceClassification, PreTrainedConfig, PreTra
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from spinformer.data.texts import Texts
-from spinformer.explain import MaskedClassifier, Words, split
+from spinformer.data.words import Words, split_words
+from spinformer.models.masked import MaskedClassifier
 from tests import tiny
 
 
 def tokenizer():
     """Of tests.tiny, with a mask token."""
-    made = tiny.tokenizer()
-    made.add_special_tokens({"mask_token": "[MASK]"})
-    return made
+    with_mask = tiny.tokenizer()
+    with_mask.add_special_tokens({"mask_token": "[MASK]"})
+    return with_mask
 
 
 def bert(sharpness: float = 0.5) -> BertForSequenceClassification:
@@ -38,7 +39,7 @@ TEXTS = Texts(
 
 
 def words(texts: Texts = TEXTS) -> Words:
-    return split(tokenizer(), texts, 64)
+    return split_words(tokenizer(), texts, 64)
 
 
 class AdditiveConfig(PreTrainedConfig):
@@ -63,6 +64,7 @@ class Additive(PreTrainedModel):
         return self.embedding
 
     def forward(self, input_ids, attention_mask, token_type_ids=None, output_hidden_states=False):
-        chance = (0.5 + (self.worth[input_ids] * attention_mask).sum(-1)).clamp(0.01, 0.99)
+        probability = (0.5 + (self.worth[input_ids] * attention_mask).sum(-1)).clamp(0.01, 0.99)
         states = (self.embedding(input_ids),) if output_hidden_states else None
-        return SequenceClassifierOutput(logits=torch.stack([1 - chance, chance], -1).log(), hidden_states=states)
+        logits = torch.stack([1 - probability, probability], -1).log()
+        return SequenceClassifierOutput(logits=logits, hidden_states=states)

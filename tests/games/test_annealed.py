@@ -12,7 +12,7 @@ from spinformer.games import (
     exact_values,
     make_proposal,
 )
-from spinformer.games.annealed import EVEN, GROUP, Annealed
+from spinformer.games.annealed import GROUP, RESAMPLE_BELOW, Annealed
 
 GIBBS = {"weighting": "gibbs", "proposal": "annealed"}
 
@@ -52,21 +52,21 @@ def test_estimate_is_within_its_error_of_the_exact_value(make, index, estimator)
     """Bound: 4 standard errors for every value; padding has none."""
     game = make(mask=MASK)
     exact = exact_values(game, index, "gibbs", 0.25)
-    found = estimate_values(game, index, 2000, temperature=0.25, estimator=estimator, seed=torch.tensor(1), **GIBBS)
-    moving = found.stderr > 1e-9
-    assert float(((found.values - exact)[moving] / found.stderr[moving]).abs().max()) < 4
-    torch.testing.assert_close(found.values[~moving], exact[~moving], rtol=0, atol=1e-9)
-    assert found.trusted.all()
+    estimate = estimate_values(game, index, 2000, temperature=0.25, estimator=estimator, seed=torch.tensor(1), **GIBBS)
+    moving = estimate.stderr > 1e-9
+    assert float(((estimate.values - exact)[moving] / estimate.stderr[moving]).abs().max()) < 4
+    torch.testing.assert_close(estimate.values[~moving], exact[~moving], rtol=0, atol=1e-9)
+    assert estimate.trusted.all()
 
 
 @pytest.mark.parametrize("index", ["SV", "BV", "BII"])
 def test_other_targets_have_weights_too(index):
     """Uniform weights from Gibbs draws: within 4 standard errors."""
     game = learnt()
-    found = estimate_values(game, index, 4000, temperature=0.5, proposal="annealed", seed=torch.tensor(2))
+    estimate = estimate_values(game, index, 4000, temperature=0.5, proposal="annealed", seed=torch.tensor(2))
     exact = exact_values(game, index)
-    moving = found.stderr > 1e-9
-    assert float(((found.values - exact)[moving] / found.stderr[moving]).abs().max()) < 4
+    moving = estimate.stderr > 1e-9
+    assert float(((estimate.values - exact)[moving] / estimate.stderr[moving]).abs().max()) < 4
 
 
 @pytest.mark.parametrize("make", GAMES)
@@ -81,8 +81,8 @@ def test_draws_have_the_exact_probabilities(make, players):
     every = (torch.arange(2**players)[:, None] >> torch.arange(players) & 1).bool()
     exact = (game(every) / 0.25).softmax(-1)
     weight = proposal.log_weight.softmax(-1)
-    found = torch.zeros_like(exact).scatter_add(1, (coalitions * bits).sum(-1), weight)
-    distance = (found - exact).abs().sum(-1) / 2
+    estimated = torch.zeros_like(exact).scatter_add(1, (coalitions * bits).sum(-1), weight)
+    distance = (estimated - exact).abs().sum(-1) / 2
     assert (distance < 2 * (exact / (2 * torch.pi * budget)).sqrt().sum(-1)).all()
 
 
@@ -100,20 +100,20 @@ def test_weights_are_proper():
 def test_padding_never_plays_and_changes_nothing():
     game = learnt(batch=3, players=9)
     arguments = {"temperature": 0.25, "seed": torch.tensor(4), "shared": True, **GIBBS}
-    whole = estimate_values(game, "BV", 20, **arguments)
+    together = estimate_values(game, "BV", 20, **arguments)
     alone = estimate_values(SumGame(game.features[1], game.readout), "BV", 20, **arguments)
-    torch.testing.assert_close(alone.values, whole.values[1])
-    torch.testing.assert_close(alone.ess, whole.ess[1])
-    place = torch.tensor([1, 2, 4, 5, 6, 8, 9, 11, 12])  # padding before, between and after
+    torch.testing.assert_close(alone.values, together.values[1])
+    torch.testing.assert_close(alone.ess, together.ess[1])
+    columns = torch.tensor([1, 2, 4, 5, 6, 8, 9, 11, 12])  # padding before, between and after
     padded = torch.randn(3, 14, game.features.shape[2], dtype=torch.double)
-    padded[:, place] = game.features
+    padded[:, columns] = game.features
     mask = torch.zeros(3, 14, dtype=torch.bool)
-    mask[:, place] = True
+    mask[:, columns] = True
     wide = estimate_values(SumGame(padded, game.readout, mask), "BV", 20, **arguments)
-    torch.testing.assert_close(wide.values[:, place], whole.values)
+    torch.testing.assert_close(wide.values[:, columns], together.values)
     assert not wide.values[~mask].any()
-    heat = torch.full((3,), 0.25, dtype=torch.double)
-    proposal = Annealed(SumGame(padded, game.readout, mask), heat)
+    temperature = torch.full((3,), 0.25, dtype=torch.double)
+    proposal = Annealed(SumGame(padded, game.readout, mask), temperature)
     assert not (proposal.draw(proposal.game, 20, torch.tensor(4), paired=False, shared=False) & ~mask[:, None]).any()
 
 
@@ -121,17 +121,17 @@ def test_players_in_another_order():
     """Where the game has an order of its own."""
     values, order = torch.randn(2, 7, 4, dtype=torch.double), torch.randperm(7)
     arguments = {"temperature": 0.5, "seed": torch.tensor(4), "shared": True, **GIBBS}
-    found = estimate_values(NormGame(values[:, order]), "SV", 12, **arguments).values
-    torch.testing.assert_close(found, estimate_values(NormGame(values), "SV", 12, **arguments).values[:, order])
+    moved = estimate_values(NormGame(values[:, order]), "SV", 12, **arguments).values
+    torch.testing.assert_close(moved, estimate_values(NormGame(values), "SV", 12, **arguments).values[:, order])
 
 
 def test_shared_draws_are_the_same_and_others_are_not():
     game = learnt(batch=1)
     twice = SumGame(game.features.expand(2, -1, -1), game.readout)
-    heat = torch.full((2,), 0.25, dtype=torch.double)
-    one, other = Annealed(twice, heat).draw(twice, 24, torch.tensor(0), paired=False, shared=True)
+    temperature = torch.full((2,), 0.25, dtype=torch.double)
+    one, other = Annealed(twice, temperature).draw(twice, 24, torch.tensor(0), paired=False, shared=True)
     assert torch.equal(one, other)
-    one, other = Annealed(twice, heat).draw(twice, 24, torch.tensor(0), paired=False, shared=False)
+    one, other = Annealed(twice, temperature).draw(twice, 24, torch.tensor(0), paired=False, shared=False)
     assert not torch.equal(one, other)
 
 
@@ -172,8 +172,8 @@ def strong():
 
 
 def test_effective_sample_size(strong):
-    """ESS / K at K = 32: in one group at least EVEN for every player, by construction; in groups of GROUP, whose
-    weights differ, 0.85 for every game and 0.95 on average, mean over players.
+    """ESS / K at K = 32: in one group at least RESAMPLE_BELOW for every player, by construction; in groups of GROUP,
+    whose weights differ, 0.85 for every game and 0.95 on average, mean over players.
     """
     part = {}
     for name in ("uniform", "tilted", "annealed"):
@@ -183,8 +183,10 @@ def test_effective_sample_size(strong):
     assert float(part["annealed"].mean()) > 0.95
     assert float(part["annealed"].mean()) > max(float(part[name].mean()) for name in ("uniform", "tilted")) + 0.2
     one = make_proposal("annealed", strong, "BV", torch.full((16,), 0.25, dtype=torch.double), group=32)
-    found = estimate_values(strong, "BV", 32, weighting="gibbs", temperature=0.25, proposal=one, seed=torch.tensor(1))
-    assert float(found.ess.min()) > EVEN * 32 * (1 - 1e-9)
+    estimate = estimate_values(
+        strong, "BV", 32, weighting="gibbs", temperature=0.25, proposal=one, seed=torch.tensor(1)
+    )
+    assert float(estimate.ess.min()) > RESAMPLE_BELOW * 32 * (1 - 1e-9)
 
 
 def test_effective_sample_size_is_what_the_error_says(strong):
@@ -195,8 +197,8 @@ def test_effective_sample_size_is_what_the_error_says(strong):
     weight = (without / 0.25).softmax(1)
     mean = (weight * delta).sum(1)
     variance = (weight * (delta - mean[:, None]).square()).sum(1)
-    found = estimate_values(one, "BV", 32, temperature=0.25, seed=torch.tensor(9), errors=False, **GIBBS)
-    error = (found.values - mean).square().mean(0)
+    estimate = estimate_values(one, "BV", 32, temperature=0.25, seed=torch.tensor(9), errors=False, **GIBBS)
+    error = (estimate.values - mean).square().mean(0)
     assert float(variance.sum() / 32 / error.sum()) > 0.8
 
 
@@ -207,8 +209,8 @@ def test_gradients_estimate_the_gradient():
     (expected,) = torch.autograd.grad(exact.square().sum(), values)
     many = values.detach().expand(64, -1, -1).clone().requires_grad_()
     estimate = estimate_values(NormGame(many), "BV", 400, temperature=0.5, seed=torch.tensor(1), **GIBBS)
-    (found,) = torch.autograd.grad(estimate.values.square().sum(), many)
-    assert ((found.mean(0) - expected).abs() < 5 * found.std(0) / 8 + 0.01).all()
+    (gradient,) = torch.autograd.grad(estimate.values.square().sum(), many)
+    assert ((gradient.mean(0) - expected).abs() < 5 * gradient.std(0) / 8 + 0.01).all()
 
 
 def test_a_proposal_serves_several_estimates():

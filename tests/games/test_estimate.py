@@ -3,16 +3,9 @@
 import pytest
 import torch
 
-from spinformer.bench import coverage
-from spinformer.games import (
-    MIN_ESS,
-    NormGame,
-    TableGame,
-    estimate_low_rank,
-    estimate_values,
-    exact_values,
-    naive,
-)
+from research.benchmarks import coverage
+from spinformer.attention import algorithm1
+from spinformer.games import MIN_ESS, NormGame, TableGame, estimate_low_rank, estimate_values, exact_values
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.estimate import weighted_mean
 from spinformer.games.indices import INDICES
@@ -86,15 +79,15 @@ def test_control_variate_is_closed(index, activation, generator):
     square = (inside.double() @ values).square().sum(-1)
     size = inside.sum(-1)
     h = TableGame(control.offset.gather(1, size) + control.slope.gather(1, size) * square)
-    pairwise = index in ("SII", "BII")
+    pairwise = INDICES[index].pairwise
     shown = mask[:, None] & mask[:, :, None] & ~torch.eye(6, dtype=torch.bool) if pairwise else mask
-    torch.testing.assert_close(control.exact(index) * shown, exact_values(h, index) * shown)
+    torch.testing.assert_close(control.exact(INDICES[index]) * shown, exact_values(h, index) * shown)
     if pairwise:
-        found = control.interactions(game.pairs(inside, slice(None)))
+        fast = control.interactions(game.pairs(inside, slice(None)))
         plain = h.interactions(inside, slice(None))[0]
     else:
-        found, plain = control.marginals(game.singles(inside)), h.marginals(inside)[0]
-    torch.testing.assert_close(found * shown[:, None], plain * shown[:, None])
+        fast, plain = control.marginals(game.singles(inside)), h.marginals(inside)[0]
+    torch.testing.assert_close(fast * shown[:, None], plain * shown[:, None])
 
 
 @pytest.mark.parametrize("index", INDICES)
@@ -118,9 +111,9 @@ def test_gradients_estimate_the_gradient(index, estimator, generator):
     (expected,) = torch.autograd.grad((exact * weight).sum(), values)
     many = values.detach().expand(64, -1, -1).clone().requires_grad_()
     estimate = estimate_values(NormGame(many), index, 100, estimator=estimator, generator=generator)
-    (found,) = torch.autograd.grad((estimate.values * weight).sum(), many)
-    error = found.std(0) / 8
-    assert float(((found.mean(0) - expected).abs() / error).max()) < 5
+    (gradient,) = torch.autograd.grad((estimate.values * weight).sum(), many)
+    error = gradient.std(0) / 8
+    assert float(((gradient.mean(0) - expected).abs() / error).max()) < 5
 
 
 def test_gibbs_gradients_estimate_the_gradient(generator):
@@ -132,14 +125,14 @@ def test_gibbs_gradients_estimate_the_gradient(generator):
     estimate = estimate_values(
         NormGame(many), "BV", 1000, weighting="gibbs", temperature=0.5, proposal="tilted", generator=generator
     )
-    (found,) = torch.autograd.grad(estimate.values.square().sum(), many)
-    assert ((found.mean(0) - expected).abs() < 5 * found.std(0) / 8 + 0.01).all()
+    (gradient,) = torch.autograd.grad(estimate.values.square().sum(), many)
+    assert ((gradient.mean(0) - expected).abs() < 5 * gradient.std(0) / 8 + 0.01).all()
 
 
 @pytest.mark.parametrize("weighting", ["uniform", "gibbs"])
 def test_chunks_change_nothing(weighting, generator):
     values = torch.randn(2, 9, 4, generator=generator, dtype=torch.float64).requires_grad_()
-    found = []
+    results = []
     for chunk in (1, 300, 2**22):
         estimate = estimate_values(
             NormGame(values),
@@ -151,9 +144,9 @@ def test_chunks_change_nothing(weighting, generator):
             chunk=chunk,
         )
         gradient = torch.autograd.grad(estimate.values.sin().sum(), values)[0]
-        found.append((estimate.values, estimate.stderr, estimate.ess, gradient))
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
+        results.append((estimate.values, estimate.stderr, estimate.ess, gradient))
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
             torch.testing.assert_close(one, two)
 
 
@@ -169,15 +162,15 @@ def test_same_generator_same_numbers():
 def test_shared_draws_do_not_depend_on_batch_padding_or_order():
     values = torch.randn(3, 7, 4)
     arguments = {"estimator": "plain", "seed": torch.tensor(5), "shared": True}
-    whole = estimate_values(NormGame(values), "SV", 10, **arguments).values
+    together = estimate_values(NormGame(values), "SV", 10, **arguments).values
     alone = estimate_values(NormGame(values[1:2]), "SV", 10, **arguments).values
-    torch.testing.assert_close(whole[1:2], alone, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(together[1:2], alone, rtol=1e-5, atol=1e-6)
     mask = torch.arange(11).expand(3, -1) < 7
     padded = torch.cat([values, torch.randn(3, 4, 4)], 1)
-    torch.testing.assert_close(estimate_values(NormGame(padded, mask), "SV", 10, **arguments).values[:, :7], whole)
+    torch.testing.assert_close(estimate_values(NormGame(padded, mask), "SV", 10, **arguments).values[:, :7], together)
     order = torch.randperm(7)
     moved = estimate_values(NormGame(values[:, order]), "SV", 10, **arguments).values
-    torch.testing.assert_close(moved, whole[:, order], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(moved, together[:, order], rtol=1e-5, atol=1e-6)
 
 
 def test_a_collapsed_estimate_says_so(sample, generator):
@@ -256,9 +249,9 @@ class TestNaiveTwins:
             [
                 torch.stack(
                     [
-                        naive.shapley_value(V, 2, K, gamma, generator),
-                        naive.banzhaf_value(V, 2, K, gamma, generator),
-                        naive.interaction(V, 0, 3, K, gamma, generator),
+                        algorithm1.shapley_value(V, 2, K, gamma, generator),
+                        algorithm1.banzhaf_value(V, 2, K, gamma, generator),
+                        algorithm1.interaction(V, 0, 3, K, gamma, generator),
                     ]
                 )
                 for _ in range(repeats)
@@ -267,12 +260,12 @@ class TestNaiveTwins:
         error = loops.std(0) / repeats**0.5
         expected = torch.stack([exact[2], exact[2], pair[0, 3]])
         assert ((loops.mean(0) - expected).abs() < 5 * error + 2e-3).all()
-        for index, place, truth in (
+        for index, position, truth in (
             ("SV", (2,), exact[2]),
             ("BV", (2,), exact[2]),
             ("BII", (0, 3), pair[0, 3]),
         ):
-            found = estimate_values(
+            estimate = estimate_values(
                 NormGame(V),
                 index,
                 K * repeats,
@@ -281,7 +274,7 @@ class TestNaiveTwins:
                 estimator="plain",
                 generator=generator,
             )
-            assert abs(float(found.values[place] - truth)) < 5 * float(found.stderr[place])
+            assert abs(float(estimate.values[position] - truth)) < 5 * float(estimate.stderr[position])
 
 
 class TestLowRank:

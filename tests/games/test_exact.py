@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinformer.bench import exact as against_shapiq
+from research.benchmarks import exact as against_shapiq
 from spinformer.games import NormGame, TableGame, exact_values
 from spinformer.games.indices import INDICES
 
@@ -50,8 +50,8 @@ def by_definition(table: torch.Tensor, index: str, weighting: str, temperature: 
 @pytest.mark.parametrize("players", [1, 2, 3, 5])
 def test_equals_the_definitions(index, weighting, players, generator):
     table = torch.rand(2**players, generator=generator, dtype=torch.float64)
-    found = exact_values(TableGame(table), index, weighting, 0.5)
-    torch.testing.assert_close(found, by_definition(table, index, weighting, 0.5), rtol=0, atol=1e-12)
+    values = exact_values(TableGame(table), index, weighting, 0.5)
+    torch.testing.assert_close(values, by_definition(table, index, weighting, 0.5), rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow

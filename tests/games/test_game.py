@@ -103,23 +103,23 @@ def test_half_precision_is_widened(dtype):
 
 @pytest.mark.parametrize("kind", ["norm", "table"])
 def test_expected_marginals(kind):
-    """Exact for tables; for norms it is exact when every chance is 0 or 1."""
-    chance = torch.tensor([[[0.0, 1.0, 1.0, 0.0]]], dtype=torch.float64)
+    """Exact for tables; for norms it is exact when every probability is 0 or 1."""
+    probability = torch.tensor([[[0.0, 1.0, 1.0, 0.0]]], dtype=torch.float64)
     values = torch.randn(1, 4, 3, dtype=torch.float64)
     position = (torch.arange(16)[:, None] >> torch.arange(4) & 1).bool()
     norm = NormGame(values)
     table = TableGame(norm(position))
     game = norm if kind == "norm" else table
-    expected = norm.marginals(chance.bool())[0]
-    torch.testing.assert_close(game.expected_marginals(chance), expected)
+    expected = norm.marginals(probability.bool())[0]
+    torch.testing.assert_close(game.expected_marginals(probability), expected)
     if kind == "table":
-        chance = torch.rand(1, 2, 4, dtype=torch.float64)
-        coins = torch.where(position, chance[0, :, None], 1 - chance[0, :, None])  # (2, 16, 4)
+        probability = torch.rand(1, 2, 4, dtype=torch.float64)
+        coins = torch.where(position, probability[0, :, None], 1 - probability[0, :, None])  # (2, 16, 4)
         for player in range(4):
             others = [k for k in range(4) if k != player]
             weight = coins[..., others].prod(-1) * ~position[:, player]
             delta = norm.marginals(position[None])[0][0, :, player]
-            torch.testing.assert_close(table.expected_marginals(chance)[0, :, player], (weight * delta).sum(-1))
+            torch.testing.assert_close(table.expected_marginals(probability)[0, :, player], (weight * delta).sum(-1))
 
 
 @pytest.mark.parametrize(

@@ -57,19 +57,19 @@ def test_one_player_interacts_with_nobody():
 def test_values_in_blocks_are_the_same(monkeypatch):
     game = make()
     coalitions = draw(game)
-    whole = game.evaluate(coalitions)
+    together = game.evaluate(coalitions)
     monkeypatch.setattr("spinformer.games.sums.BLOCK", (2 * 15, 2 * 15))  # 15 numbers in the sums of 3 games
-    torch.testing.assert_close(game.evaluate(coalitions), whole)
+    torch.testing.assert_close(game.evaluate(coalitions), together)
 
 
 def test_interactions_and_marginals_carry_gradients():
     game = make()
     features = game.features.clone().requires_grad_()
-    own = SumGame(features, game.readout)
-    coalitions = draw(own)
+    differentiable = SumGame(features, game.readout)
+    coalitions = draw(differentiable)
     for name, args in (("marginals", ()), ("interactions", (slice(0, 6),))):
-        mine = torch.autograd.grad(getattr(own, name)(coalitions, *args)[0].sin().sum(), features)[0]
-        plain = torch.autograd.grad(getattr(Game, name)(own, coalitions, *args)[0].sin().sum(), features)[0]
+        mine = torch.autograd.grad(getattr(differentiable, name)(coalitions, *args)[0].sin().sum(), features)[0]
+        plain = torch.autograd.grad(getattr(Game, name)(differentiable, coalitions, *args)[0].sin().sum(), features)[0]
         torch.testing.assert_close(mine, plain)
 
 
@@ -83,14 +83,14 @@ def test_the_norm_is_one_such_function():
 def test_estimates_are_within_four_standard_errors_of_exact_values():
     game = make(batch=1, players=8)
     for index in ("SV", "BV", "BII"):
-        found = estimate_values(game, index, 4000, generator=torch.Generator().manual_seed(3))
-        off = (found.values - exact_values(game, index)).abs()
-        assert bool((off <= 4 * found.stderr + 1e-9).all())
+        estimate = estimate_values(game, index, 4000, generator=torch.Generator().manual_seed(3))
+        off = (estimate.values - exact_values(game, index)).abs()
+        assert bool((off <= 4 * estimate.stderr + 1e-9).all())
 
 
 def test_tilted_estimates_of_gibbs_values():
     game = make(batch=1, players=8)
-    found = estimate_values(
+    estimate = estimate_values(
         game,
         "BV",
         4000,
@@ -99,17 +99,17 @@ def test_tilted_estimates_of_gibbs_values():
         proposal="tilted",
         generator=torch.Generator().manual_seed(3),
     )
-    off = (found.values - exact_values(game, "BV", weighting="gibbs", temperature=0.5)).abs()
-    assert bool((off <= 4 * found.stderr).all())
+    off = (estimate.values - exact_values(game, "BV", weighting="gibbs", temperature=0.5)).abs()
+    assert bool((off <= 4 * estimate.stderr).all())
 
 
 def test_expected_marginals_are_exact_for_a_linear_function():
     features = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
     weight = torch.randn(3, generator=torch.Generator().manual_seed(1), dtype=torch.double)
     game = SumGame(features, lambda sums: sums @ weight)
-    chance = torch.rand(2, 3, 4, generator=torch.Generator().manual_seed(2), dtype=torch.double)
+    probability = torch.rand(2, 3, 4, generator=torch.Generator().manual_seed(2), dtype=torch.double)
     table = TableGame(game(((torch.arange(16)[:, None] >> torch.arange(4)) & 1).bool()))
-    torch.testing.assert_close(game.expected_marginals(chance), table.expected_marginals(chance))
+    torch.testing.assert_close(game.expected_marginals(probability), table.expected_marginals(probability))
 
 
 def test_a_single_game_has_no_batch_dimension():

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from spinformer.bench import example, gradients
-from spinformer.example import worked_example
-from spinformer.games import naive
-from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, looking, mean_field
+from research.benchmarks import example, gradients
+from spinformer.attention import algorithm1
+from spinformer.attention.worked_example import worked_example
+from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field, stopping
 
 SOLVERS = ("damped", "anderson", "sequential")
 
@@ -39,14 +39,14 @@ def test_anderson_takes_fewer_steps():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("low_rank", [False, True])
-def test_asking_seldom_whether_all_are_done_changes_nothing(solver, low_rank, monkeypatch):
-    asked = []
+def test_rare_checks_change_nothing(solver, low_rank, monkeypatch):
+    calls = []
     any_left = torch.Tensor.any
-    monkeypatch.setattr(torch.Tensor, "any", lambda self: asked.append(len(asked)) or any_left(self))
+    monkeypatch.setattr(torch.Tensor, "any", lambda self: calls.append(len(calls)) or any_left(self))
 
     def solve(every):
-        monkeypatch.setitem(looking.EVERY, "cpu", every)
-        asked.clear()
+        monkeypatch.setitem(stopping.CHECK_EVERY, "cpu", every)
+        calls.clear()
         torch.manual_seed(0)
         fields, matrix = system(batch=6, strength=0.1)
         fields *= torch.linspace(0.0, 2.0, 6)[:, None]  # one that is done before it begins, others that take longer
@@ -54,28 +54,28 @@ def test_asking_seldom_whether_all_are_done_changes_nothing(solver, low_rank, mo
         leaves = [one.requires_grad_() for one in ((fields, factors, weights) if low_rank else (fields, matrix))]
         couplings = LowRankCouplings(*leaves[1:]) if low_rank else DenseCouplings(leaves[1])
         solved = mean_field(Ising(leaves[0], couplings, 0.7), max_steps=200, tol=1e-6, solver=solver)
-        forward = len(asked)
+        forward = len(calls)
         slopes = torch.autograd.grad(solved.magnetization.square().sum(), leaves)
-        return solved, slopes, (forward, len(asked) - forward)
+        return solved, slopes, (forward, len(calls) - forward)
 
-    (often, own, many), (seldom, other, few) = solve(1), solve(4)
-    assert often.converged.all()
-    assert len(set(often.steps.tolist())) > 1
-    assert torch.equal(often.magnetization, seldom.magnetization)
-    assert torch.equal(often.residual, seldom.residual)
-    assert torch.equal(often.steps, seldom.steps)
-    for one, same in zip(own, other, strict=True):
-        assert torch.equal(one, same)
-    for place, (before, after) in enumerate(zip(many, few, strict=True)):
-        seldom_asked = solver != "sequential" or place  # a sweep of all spins costs more than a question
-        assert after <= (before // 4 + 1 if seldom_asked else before)
+    (frequent, gradients_1, checks_1), (rare, gradients_4, checks_4) = solve(1), solve(4)
+    assert frequent.converged.all()
+    assert len(set(frequent.steps.tolist())) > 1
+    assert torch.equal(frequent.magnetization, rare.magnetization)
+    assert torch.equal(frequent.residual, rare.residual)
+    assert torch.equal(frequent.steps, rare.steps)
+    for one, other in zip(gradients_1, gradients_4, strict=True):
+        assert torch.equal(one, other)
+    for backward, (before, after) in enumerate(zip(checks_1, checks_4, strict=True)):
+        rarely_checked = solver != "sequential" or backward  # a sweep of all spins costs more than a check
+        assert after <= (before // 4 + 1 if rarely_checked else before)
 
 
 def test_a_trajectory_ends_with_its_last_step_wherever_it_is_computed(monkeypatch):
     fields, matrix = system(strength=0.05)
     arguments = {"max_steps": 40, "tol": 1e-6, "return_trajectory": True}
     usual = mean_field(Ising(fields, matrix, 0.7), **arguments)
-    monkeypatch.setitem(looking.EVERY, "cpu", 4)
+    monkeypatch.setitem(stopping.CHECK_EVERY, "cpu", 4)
     again = mean_field(Ising(fields, matrix, 0.7), **arguments)
     assert usual.trajectory.shape[1] == int(usual.steps.max()) + 1 < 41
     assert torch.equal(usual.trajectory, again.trajectory)
@@ -83,7 +83,7 @@ def test_a_trajectory_ends_with_its_last_step_wherever_it_is_computed(monkeypatc
 
 def test_undamped_steps_are_algorithm_1():
     fields, matrix = system(batch=1, spins=5)
-    loops = naive.mean_field(fields[0], matrix[0], 0.7, 4, 0.0)
+    loops = algorithm1.mean_field(fields[0], matrix[0], 0.7, 4, 0.0)
     solved = mean_field(Ising(fields, matrix, 0.7), max_steps=4, damping=1.0, tol=1e-30)
     torch.testing.assert_close(solved.magnetization[0], loops)
 
@@ -128,13 +128,13 @@ def test_padding_has_no_spin():
 
 
 class TestAntagonisticCouplings:
-    """All spins against all others, far beyond where parallel updates swing to and fro."""
+    """All spins against all others, far beyond the strength at which parallel updates oscillate."""
 
     def ising(self, strength):
         fields = 0.1 * torch.randn(3, 30, dtype=torch.float64)
         return Ising(fields, torch.full((3, 30, 30), -strength / 30, dtype=torch.float64), 0.25)
 
-    def test_parallel_updates_swing_and_say_so(self):
+    def test_parallel_updates_oscillate_and_report_it(self):
         solved = mean_field(self.ising(5.0), max_steps=200)
         assert not solved.converged.any()
         assert float(solved.residual.min()) > 0.1
@@ -144,7 +144,7 @@ class TestAntagonisticCouplings:
         solved = mean_field(self.ising(strength), max_steps=200, solver="sequential")
         assert solved.converged.all()
 
-    def test_anderson_converges_or_says_so(self):
+    def test_anderson_converges_or_reports_it(self):
         for strength in (1.0, 5.0, 20.0, 50.0):
             ising = self.ising(strength)
             solved = mean_field(ising, max_steps=100, solver="anderson")
@@ -169,8 +169,8 @@ class TestBackward:
     def test_gradcheck(self, kind, correction, masked):
         mask = torch.tensor([[True] * 6, [True] * 4 + [False] * 2]) if masked else None
 
-        def solve(fields, heat, *parts):
-            ising = Ising(fields, self.build(kind, parts), heat, mask)
+        def solve(fields, temperature, *parts):
+            ising = Ising(fields, self.build(kind, parts), temperature, mask)
             solved = mean_field(ising, max_steps=500, tol=1e-14, correction=correction)
             return solved.magnetization
 
@@ -228,6 +228,33 @@ def test_trajectory():
     assert solved.trajectory.shape == (4, 6, 12)
     torch.testing.assert_close(solved.trajectory[:, -1], solved.magnetization)
     assert float(solved.trajectory[:, 0].abs().max()) == 0
+    assert solved.residuals.shape == (4, 6)
+    assert torch.equal(solved.residuals[:, -1], solved.residual)
+    bare = mean_field(Ising(fields, matrix, 0.7), max_steps=5, tol=1e-30)
+    assert bare.trajectory is None
+    assert bare.residuals is None
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_trajectory_and_residuals_are_those_of_the_iteration(requires_grad):
+    """Fields and couplings well below the critical strength: one fixed point, reached to 1e-4 by every solver."""
+    fields = torch.randn(5, 12)
+    couplings = 0.1 * torch.randn(5, 12, 12)
+    ising = Ising(fields.requires_grad_(requires_grad), couplings + couplings.mT, 1.5)
+    solved = mean_field(ising, max_steps=200, tol=1e-6, return_trajectory=True)
+    m = torch.zeros_like(fields)
+    states, residuals = [], []
+    for _ in range(solved.trajectory.shape[1]):
+        target = ising.update(m).detach()
+        states.append(m)
+        residuals.append((target - m).abs().amax(-1))
+        m = 0.7 * target + 0.3 * m
+    torch.testing.assert_close(solved.trajectory, torch.stack(states, 1), atol=1e-6, rtol=0)
+    torch.testing.assert_close(solved.residuals, torch.stack(residuals, 1), atol=2e-6, rtol=0)
+    assert float(solved.residuals[:, -1].max()) <= 1e-6
+    for solver in SOLVERS:
+        other = mean_field(ising, max_steps=200, tol=1e-6, solver=solver)
+        torch.testing.assert_close(solved.trajectory[:, -1], other.magnetization, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -262,10 +289,12 @@ class TestWorkedExample:
         assert example.run()["passed"]
 
 
-def test_when_a_device_is_asked(monkeypatch):
+def test_when_a_device_is_checked(monkeypatch):
     done, left = torch.zeros(2, 1, 1).bool(), torch.ones(2, 1, 1).bool()
-    assert [looking.over(done, step) for step in range(3)] == [True] * 3  # on the CPU always
-    assert [looking.over(done, step, every=3) for step in range(6)] == [False, False, True] * 2
-    assert not any(looking.over(left, step) for step in range(8))
-    monkeypatch.delitem(looking.EVERY, "cpu")
-    assert [looking.over(done, step) for step in range(8)] == ([False] * (looking.ELSEWHERE - 1) + [True]) * 2
+    assert [stopping.all_done(done, step) for step in range(3)] == [True] * 3  # on the CPU always
+    assert [stopping.all_done(done, step, every=3) for step in range(6)] == [False, False, True] * 2
+    assert not any(stopping.all_done(left, step) for step in range(8))
+    monkeypatch.delitem(stopping.CHECK_EVERY, "cpu")
+    assert [stopping.all_done(done, step) for step in range(8)] == (
+        [False] * (stopping.CHECK_EVERY_DEFAULT - 1) + [True]
+    ) * 2

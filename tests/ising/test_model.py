@@ -35,8 +35,8 @@ def test_energy_is_the_hamiltonian():
             for b in range(2)
         ]
         torch.testing.assert_close(ising.energy(s.expand(2, 5)), torch.stack(expected))
-    many = torch.randn(2, 7, 5).sign().double()
-    torch.testing.assert_close(ising.energy(many)[:, 3], ising.energy(many[:, 3]))
+    states = torch.randn(2, 7, 5).sign().double()
+    torch.testing.assert_close(ising.energy(states)[:, 3], ising.energy(states[:, 3]))
 
 
 def test_effective_field_is_minus_the_energy_gradient():
@@ -49,12 +49,12 @@ def test_effective_field_is_minus_the_energy_gradient():
 
 def test_exact_sums_equal_loops():
     fields, matrix = system(spins=4)
-    heat = torch.tensor([0.5, 2.0]).double()
-    ising = Ising(fields, matrix, heat)
+    temperature = torch.tensor([0.5, 2.0]).double()
+    ising = Ising(fields, matrix, temperature)
     states = torch.tensor(list(itertools.product((-1.0, 1.0), repeat=4))).double()
-    weights = torch.stack([torch.exp(-ising.energy(s.expand(2, 4)) / heat) for s in states], -1)
+    weights = torch.stack([torch.exp(-ising.energy(s.expand(2, 4)) / temperature) for s in states], -1)
     torch.testing.assert_close(log_partition(ising), weights.sum(-1).log())
-    torch.testing.assert_close(free_energy(ising), -heat * weights.sum(-1).log())
+    torch.testing.assert_close(free_energy(ising), -temperature * weights.sum(-1).log())
     torch.testing.assert_close(exact_magnetization(ising), weights @ states / weights.sum(-1, keepdim=True))
 
 
@@ -138,8 +138,8 @@ class TestCouplings:
         m = torch.rand(2, 7).double() * mask
         for couplings in self.pair():
             ising = Ising(torch.randn(2, 7).double(), couplings, torch.tensor([0.5, 2.0]).double(), mask)
-            found = ising.mapping(correction)(m[..., None]).squeeze(-1)
-            torch.testing.assert_close(found, ising.update(m, correction))
+            image = ising.mapping(correction)(m[..., None]).squeeze(-1)
+            torch.testing.assert_close(image, ising.update(m, correction))
 
     def test_gradients_of_both_forms(self):
         low, _ = self.pair()
@@ -169,9 +169,9 @@ class TestCouplings:
     def test_norm_of_nothing(self):
         for size in (1, 2, 5):
             matrix = torch.zeros(2, size, size, requires_grad=True)
-            found = DenseCouplings(matrix).norm()
-            assert float(found.detach().abs().max()) == 0
-            assert torch.isfinite(torch.autograd.grad(found.sum(), matrix)[0]).all()
+            norm = DenseCouplings(matrix).norm()
+            assert float(norm.detach().abs().max()) == 0
+            assert torch.isfinite(torch.autograd.grad(norm.sum(), matrix)[0]).all()
 
 
 @pytest.mark.parametrize(

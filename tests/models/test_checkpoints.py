@@ -11,7 +11,7 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification
 
-from spinformer.evaluate import load_classifier
+from spinformer.models import load_classifier
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from tests.tiny import NLI, tokenizer
 
@@ -29,14 +29,14 @@ def folder(whole, tmp_path):
     return shutil.copytree(whole, tmp_path / "model")
 
 
-def refused(path, *messages):
+def refused(path, *messages, kind=ValueError):
     for load in (NeuroGameForSequenceClassification.from_pretrained, lambda p: load_classifier(str(p))):
         with pytest.raises((ValueError, FileNotFoundError)) as raised:
             load(path)
         assert str(path) in str(raised.value)
         assert "\n" not in str(raised.value)
         if load == NeuroGameForSequenceClassification.from_pretrained:
-            assert raised.type is ValueError
+            assert raised.type is kind
             for message in messages:
                 assert message in str(raised.value)
 
@@ -63,7 +63,7 @@ def test_damaged_weights(folder, damage):
 
 def test_weights_that_are_not_there(folder):
     (folder / "model.safetensors").unlink()
-    refused(folder, "no model can be read there", "model.safetensors")
+    refused(folder, "no model could be read from", "model.safetensors")
 
 
 @pytest.mark.parametrize("change", ["fewer", "more"])
@@ -95,7 +95,7 @@ def test_a_configuration_that_is_not_there_or_not_json(folder):
     (folder / "config.json").write_text("{nonsense")
     refused(folder, "config.json: damaged, it is not JSON")
     (folder / "config.json").unlink()
-    refused(folder, "no config.json, so it is not a model; found ['model.safetensors'")
+    refused(folder, "no config.json, so it is not a model; its files are ['model.safetensors'")
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"model_type": 3}'])
@@ -109,10 +109,11 @@ def test_another_architecture(encoder):
 
 
 def test_no_folder(tmp_path):
-    refused(tmp_path / "none", "expected a folder with config.json and model.safetensors; there is none")
+    none = tmp_path / "none"
+    refused(none, f"expected a folder with a saved model at {none}; there is nothing", kind=FileNotFoundError)
     file = tmp_path / "file"
     file.write_text("x")
-    refused(file, "expected a folder with config.json and model.safetensors")
+    refused(file, f"expected a folder with a saved model at {file}; there is a file", kind=FileNotFoundError)
 
 
 def test_options_of_a_game_that_is_none(folder):

@@ -11,14 +11,16 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForSequenceClassification, pipeline
 
 from spinformer.data.texts import Texts
-from spinformer.evaluate import load_classifier, predict
-from spinformer.explain.attribution.own import NeuroGameScores
+from spinformer.explain.methods.layer import LayerScores
+from spinformer.models.loading import load_classifier
 from spinformer.models.masked import MaskedClassifier
-from spinformer.models.neurogame import HEADS, NeuroGameForSequenceClassification
-from spinformer.models.neurogame.heads import JOINT, mean_answer
+from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.models.pooling import POOLING_HEADS, log_mean_probability
+from spinformer.models.predict import predict
 from tests.models.test_neurogame import LABELS, PAIRS, build, inputs, randomise
 from tests.tiny import NLI, tokenizer
 
+JOINT = POOLING_HEADS["joint"].parts
 GAMES = pytest.mark.parametrize(
     "game", [{}, {"preset": "paper", "temperature": 30.0}, {"special_tokens": False, "heads": 2}], ids=str
 )
@@ -58,7 +60,7 @@ def the_same(found, wanted, rtol=1e-4, atol=1e-6):
 @pytest.mark.parametrize("residual", [False, True])
 def test_each_head_answers_as_it_would_alone(encoder, game, residual):
     together = randomise(build(encoder, "joint", game, residual=residual, classifier_layers=2))
-    each = together(**inputs()).each
+    each = together(**inputs()).head_logits
     assert each.shape == (3, len(JOINT), 3)
     apart = (each[:, :, None] - each[:, None]).detach().abs().amax((0, 3))
     assert float(apart.fill_diagonal_(1).min()) > 1e-3  # no two are alike
@@ -81,7 +83,7 @@ def test_each_head_answers_as_it_would_alone(encoder, game, residual):
 
 
 @GAMES
-@pytest.mark.parametrize("more", [{}, {"residual": True, "classifier_layers": 2, "layers": (1, 0)}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"residual": True, "classifier_layers": 2}], ids=str)
 def test_a_part_answers_as_it_did_in_the_whole(encoder, game, more, tmp_path):
     whole = randomise(build(encoder, "joint", game, **more)).eval()
     wanted, before = whole(**inputs()), {name: value.clone() for name, value in whole.state_dict().items()}
@@ -93,8 +95,8 @@ def test_a_part_answers_as_it_did_in_the_whole(encoder, game, more, tmp_path):
         part.model.encoder.get_input_embeddings().weight.data.zero_()  # its own, not the whole's
         again = AutoModelForSequenceClassification.from_pretrained(tmp_path / head)
         output = again(**inputs())
-        torch.testing.assert_close(output.logits, wanted.each[:, place], rtol=1e-5, atol=1e-5)
-        assert output.each is None
+        torch.testing.assert_close(output.logits, wanted.head_logits[:, place], rtol=1e-5, atol=1e-5)
+        assert output.head_logits is None
     assert whole.config.head == "joint"
     the_same(whole.state_dict(), before, rtol=0, atol=0)
 
@@ -107,7 +109,7 @@ def test_parts_that_there_are_not(joint, encoder):
 
 
 def test_no_head_reaches_the_parts_of_another(joint):
-    each = joint(**inputs()).each
+    each = joint(**inputs()).head_logits
     for place, head in enumerate(JOINT):
         joint.zero_grad()
         each[:, place].sum().backward(retain_graph=True)
@@ -118,7 +120,7 @@ def test_no_head_reaches_the_parts_of_another(joint):
 
 
 def test_it_is_made_of_heads_that_stand_alone():
-    assert set(JOINT) < set(HEADS)
+    assert set(JOINT) < set(POOLING_HEADS)
     assert "joint" not in JOINT
     assert len(set(JOINT)) == len(JOINT)
 
@@ -128,37 +130,39 @@ def test_it_is_made_of_heads_that_stand_alone():
 
 def test_the_answer_is_the_mean_of_the_probabilities(joint):
     output = joint(**inputs(), labels=LABELS)
-    wanted = torch.stack([output.each[:, place].softmax(-1) for place in range(len(JOINT))]).mean(0)
+    wanted = torch.stack([output.head_logits[:, place].softmax(-1) for place in range(len(JOINT))]).mean(0)
     torch.testing.assert_close(output.logits, wanted.log())
     torch.testing.assert_close(output.logits.exp().sum(-1), torch.ones(3))
     torch.testing.assert_close(output.logits.softmax(-1), wanted)
     of_the_answer = functional.cross_entropy(output.logits, LABELS)
     found = gradients(of_the_answer, joint)
-    again = joint(**inputs()).each.softmax(-1).mean(1)
+    again = joint(**inputs()).head_logits.softmax(-1).mean(1)
     the_same(found, gradients(-again[torch.arange(3), LABELS].log().mean(), joint))
 
 
 def test_the_loss_is_the_mean_of_theirs(joint):
     output = joint(**inputs(), labels=LABELS)
-    wanted = torch.stack([functional.cross_entropy(output.each[:, place], LABELS) for place in range(len(JOINT))])
+    wanted = torch.stack(
+        [functional.cross_entropy(output.head_logits[:, place], LABELS) for place in range(len(JOINT))]
+    )
     torch.testing.assert_close(output.loss, wanted.mean())
 
 
 def test_the_mean_answer_of_sure_heads_is_finite():
     sure = torch.tensor([[[200.0, 0.0, -200.0], [-200.0, 0.0, 200.0]]], requires_grad=True)
-    found = mean_answer(sure)
+    found = log_mean_probability(sure)
     torch.testing.assert_close(found.exp(), torch.tensor([[0.5, 0.0, 0.5]]))
     functional.cross_entropy(found, torch.tensor([1])).backward()
     assert bool(torch.isfinite(found).all())
     assert bool(torch.isfinite(sure.grad).all())
     logits = torch.randn(4, 1, 3)
-    torch.testing.assert_close(mean_answer(logits), logits[:, 0].log_softmax(-1))  # of one head: its own
-    assert mean_answer(logits.bfloat16()).dtype == torch.float32
+    torch.testing.assert_close(log_mean_probability(logits), logits[:, 0].log_softmax(-1))  # of one head: its own
+    assert log_mean_probability(logits.bfloat16()).dtype == torch.float32
 
 
 def test_other_heads_have_no_parts(encoder):
     for head in ("neurogame", *JOINT):
-        assert build(encoder, head)(**inputs()).each is None
+        assert build(encoder, head)(**inputs()).head_logits is None
 
 
 def test_mixup_mixes_each_of_the_vectors(joint):
@@ -167,7 +171,7 @@ def test_mixup_mixes_each_of_the_vectors(joint):
     assert z.shape == (3, len(JOINT), 32)
     wanted = torch.stack([joint.classifier.each[h](0.3 * z[:, h] + 0.7 * z[order, h]) for h in range(len(JOINT))], 1)
     found = joint(**batch, mix=(order, weight))
-    torch.testing.assert_close(found.each, wanted)
+    torch.testing.assert_close(found.head_logits, wanted)
     torch.testing.assert_close(found.logits, wanted.softmax(-1).mean(1).log())
 
 
@@ -180,11 +184,11 @@ def test_saved_and_loaded_every_part_is_the_same(joint, folder):
     assert loaded.config.head == "joint"
     assert not loaded.plays
     found = loaded(**inputs())
-    assert torch.equal(found.each, wanted.each)
+    assert torch.equal(found.head_logits, wanted.head_logits)
     assert torch.equal(found.logits, wanted.logits)
     logits, each = loaded(**inputs(), return_dict=False)
     assert torch.equal(logits, wanted.logits)
-    assert torch.equal(each, wanted.each)
+    assert torch.equal(each, wanted.head_logits)
     weights = load_file(folder / "model.safetensors")
     del weights["classifier.each.3.1.weight"]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -193,7 +197,7 @@ def test_saved_and_loaded_every_part_is_the_same(joint, folder):
 
 
 def test_probabilities_of_a_pipeline_and_of_predict(joint, folder):
-    wanted = joint(**inputs()).each.softmax(-1).mean(1)
+    wanted = joint(**inputs()).head_logits.softmax(-1).mean(1)
     answers = pipeline("text-classification", model=str(folder))(
         [{"text": a, "text_pair": b} for a, b in PAIRS], top_k=None
     )
@@ -210,8 +214,8 @@ def test_probabilities_of_a_pipeline_and_of_predict(joint, folder):
 
 
 def test_scores_of_one_head_are_refused(joint):
-    with pytest.raises(ValueError, match=r"with head='neurogame'; got .* with head='joint'"):
-        NeuroGameScores(MaskedClassifier(joint, tokenizer(), "attention"))
+    with pytest.raises(ValueError, match=r"with head='neurogame' or 'attention'; got .* with head='joint'"):
+        LayerScores(MaskedClassifier(joint, tokenizer(), "attention"))
 
 
 # The encoder of a classifier, under another head.

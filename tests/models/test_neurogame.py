@@ -11,20 +11,17 @@ pytest.importorskip("transformers")
 
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, pipeline
 
-from spinformer.models.neurogame import (
-    HEADS,
-    NeuroGameConfig,
-    NeuroGameForSequenceClassification,
-    NeuroGameModel,
-)
-from spinformer.models.neurogame.heads import FirstToken, Mean, SoftmaxAttention
-from spinformer.models.predict import fits
+from spinformer.models.neurogame import NeuroGameConfig, NeuroGameForSequenceClassification, NeuroGameModel
+from spinformer.models.neurogame.encoder import is_any_of
+from spinformer.models.pooling import POOLING_HEADS, FirstToken, Mean, SoftmaxAttention
+from spinformer.models.predict import check_max_length
 from tests.tiny import NLI, WORDS, save_encoder, tokenizer
 
 PAIRS = [("a man runs", "the man sleeps not"), ("two red dog", "a cat"), ("the woman eats outside inside", "a a a dog")]
 # Every head with the options of its game; the paper's where its iteration converges.
-ALL = [("neurogame", {}), ("neurogame", {"preset": "paper", "temperature": 30.0}), *((head, {}) for head in HEADS[1:])]
-EVERY_HEAD = pytest.mark.parametrize(("head", "game"), ALL, ids=["neurogame", "paper", *HEADS[1:]])
+OTHERS = [head for head in POOLING_HEADS if head != "neurogame"]
+ALL = [("neurogame", {}), ("neurogame", {"preset": "paper", "temperature": 30.0}), *((head, {}) for head in OTHERS)]
+EVERY_HEAD = pytest.mark.parametrize(("head", "game"), ALL, ids=["neurogame", "paper", *OTHERS])
 LABELS = torch.tensor([0, 2, 1])
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
 COMMON = {"vocab_size": 4 + len(WORDS), "pad_token_id": 0}
@@ -142,16 +139,16 @@ def test_many_encoders(kind, head, tmp_path):
     base = AutoModel.from_pretrained(tmp_path / "saved").eval()  # of a whole classifier, without its last part
     assert isinstance(base, NeuroGameModel)
     assert torch.equal(base(**batch).pooler_output, model.model(**batch).pooler_output)
-    most = base.longest
+    most = base.max_tokens
     assert (most is None) == (kind == "modernbert")
     if most is not None:
         ids = torch.full((1, most + 1), 7)
         model(input_ids=ids[:, :-1])
         with pytest.raises(ValueError, match=rf"at most {most} tokens; got {most + 1}: .* max_length={most}\)"):
             model(input_ids=ids)
-        fits(model, None, most)
+        check_max_length(model, None, most)
         with pytest.raises(ValueError, match=f"max_length must be at most {most}"):
-            fits(model, None, most + 1)
+            check_max_length(model, None, most + 1)
 
 
 def test_dropout_of_the_encoder_is_replaced(encoder):
@@ -288,7 +285,8 @@ def test_the_released_head_is_the_scripts():
     [
         ({"encoder": {"model_type": "t5"}}, "encoder must be an encoder alone; 't5' is an encoder with a decoder"),
         ({"encoder": {"hidden_size": 8}}, "encoder must name its model_type"),
-        ({"head": "best"}, "head must be one of 'neurogame', 'cls'"),
+        ({"head": "best"}, "pooling head must be one of 'neurogame', 'cls'.*; got 'best'"),
+        ({"layers": [0]}, "option 'layers' was removed; only .* got \\[0\\]. .* is 91dd5b7"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\); got 1.0"),
         ({"classifier_layers": -1}, "classifier_layers must be an integer of at least 0; got -1"),
     ],
@@ -328,3 +326,36 @@ def test_an_encoder_that_cannot_be_read_is_one_line(folder, tmp_path, monkeypatc
     with pytest.raises(ValueError, match=str(path)) as raised:
         build(path)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("ids", [(), (3,), (0, 1, 2, 3)])
+def test_tokens_that_are_special(ids):
+    tokens = torch.randint(6, (4, 9))
+    assert torch.equal(is_any_of(tokens, ids), torch.isin(tokens, torch.tensor(ids, dtype=torch.long)))
+
+
+def test_files_with_the_removed_option_layers(encoder, tmp_path):
+    model = randomise(build(encoder))
+    model.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert "layers" not in config
+    (tmp_path / "config.json").write_text(json.dumps({**config, "layers": []}))
+    loaded = NeuroGameForSequenceClassification.from_pretrained(tmp_path)
+    assert torch.equal(loaded(**inputs()).logits, model(**inputs()).logits)
+    (tmp_path / "config.json").write_text(json.dumps({**config, "layers": [0, 3]}))
+    with pytest.raises(
+        ValueError, match=r"option 'layers' was removed; only .* got \[0, 3\]\. .* is 91dd5b7$"
+    ) as raised:
+        NeuroGameForSequenceClassification.from_pretrained(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_hidden_states_come_only_on_request(encoder):
+    model = build(encoder)
+    assert model(**inputs()).hidden_states is None
+    assert len(model(**inputs(), output_hidden_states=True).hidden_states) == 3
+
+
+def test_options_of_a_layer_that_the_head_does_not_have(encoder):
+    with pytest.raises(TypeError, match=r"pooling head 'mean' has no NeuroGame layer to take option\(s\) samples"):
+        build(encoder, "mean", {"samples": 3})

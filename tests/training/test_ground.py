@@ -1,4 +1,4 @@
-"""Grounding a frozen classifier: the head, its coalitions, its training, and what it refuses."""
+"""The game head of a frozen classifier: its values, its coalitions, its training, and what is refused."""
 
 import json
 import shutil
@@ -8,10 +8,11 @@ import torch
 from safetensors.torch import save_file
 
 from spinformer.data.texts import Texts
-from spinformer.explain import ConfidenceGame, MaskedClassifier, split
+from spinformer.data.words import split_words
 from spinformer.games import exact_values
-from spinformer.models.grounding import GameHead, GroundingConfig, default_layers, digest
-from spinformer.training.ground import Grounding, draw_coalitions, ground
+from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers, weights_digest
+from spinformer.models.masked import ConfidenceGame, MaskedClassifier
+from spinformer.training.game import GroundingOptions, draw_coalitions, train_game_head
 from tests.tiny import NLI, bert, rows, tokenizer
 
 SMALL = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 8}
@@ -34,18 +35,18 @@ def classifier():
 @pytest.fixture
 def head(classifier):
     torch.manual_seed(1)
-    return GameHead(GroundingConfig((0, 1, 2), 32, 3, heads=4, dim=16, hidden=32, readout=16)).eval()
+    return GameHead(GameHeadConfig((0, 1, 2), 32, 3, heads=4, dim=16, hidden=32, readout=16)).eval()
 
 
 class TestHead:
     def test_the_grand_coalition_is_the_classifier_itself(self, classifier, head):
-        words = split(tokenizer(), texts(5), 64)
+        words = split_words(tokenizer(), texts(5), 64)
         games = head.games(classifier, words)
         real = classifier(**words.inputs).logits.softmax(-1)
         torch.testing.assert_close(games.log_probabilities(words.mask[:, None]).exp().squeeze(1), real)
 
     def test_shapley_values_sum_to_what_the_words_add(self, classifier, head):
-        words = split(tokenizer(), texts(4).select([0]), 64)
+        words = split_words(tokenizer(), texts(4).select([0]), 64)
         game = head.games(classifier, words).game()
         values = exact_values(game, "SV")
         ends = game(torch.stack([torch.zeros(game.players), torch.ones(game.players)]).bool())
@@ -53,16 +54,16 @@ class TestHead:
 
     def test_neither_padding_nor_batch_matters(self, classifier, head):
         data = texts(6)
-        words = split(tokenizer(), data, 64)
+        words = split_words(tokenizer(), data, 64)
         together = head.games(classifier, words)
         for row in range(6):
-            alone = split(tokenizer(), data.select([row]), 64)
+            alone = split_words(tokenizer(), data.select([row]), 64)
             games = head.games(classifier, alone)
             count = int(alone.counts)
             torch.testing.assert_close(together.features[row, :count], games.features[0], atol=1e-5, rtol=1e-4)
 
     def test_saved_and_loaded(self, classifier, head, tmp_path):
-        own = GameHead(GroundingConfig((0, 2), 32, 3, heads=2, dim=8, model=digest(classifier)))
+        own = GameHead(GameHeadConfig((0, 2), 32, 3, heads=2, dim=8, model=weights_digest(classifier)))
         own.save(tmp_path)
         again = GameHead.load(tmp_path, classifier)
         assert again.config == own.config
@@ -77,7 +78,7 @@ class TestHead:
         with pytest.raises(FileNotFoundError, match="spinformer ground"):
             GameHead.load(tmp_path, classifier)
         head.save(tmp_path)
-        own = GameHead(GroundingConfig((0, 2), 32, 3, heads=2, dim=8, model=digest(classifier)))
+        own = GameHead(GameHeadConfig((0, 2), 32, 3, heads=2, dim=8, model=weights_digest(classifier)))
         own.save(tmp_path)
         save_file({"body": torch.zeros(2)}, tmp_path / "game" / "game.safetensors")
         with pytest.raises(ValueError, match="weights are not those"):
@@ -94,14 +95,14 @@ class TestHead:
 
         torch.manual_seed(5)
         other = BertForSequenceClassification(classifier.config)
-        assert digest(classifier) != digest(other)
+        assert weights_digest(classifier) != weights_digest(other)
         other.load_state_dict(classifier.state_dict())
-        assert digest(classifier) == digest(other)
+        assert weights_digest(classifier) == weights_digest(other)
 
     def test_layers(self, classifier):
         assert default_layers(classifier.config.num_hidden_layers) == (0, 1, 2)
         with pytest.raises(ValueError, match="multiple of heads"):
-            GroundingConfig((0,), 32, 3, heads=3, dim=16)
+            GameHeadConfig((0,), 32, 3, heads=3, dim=16)
 
 
 class TestCoalitions:
@@ -109,53 +110,51 @@ class TestCoalitions:
 
     def test_sizes_are_uniform(self):
         """The share of each of 9 sizes in 20,000 draws is within 4 standard errors of 1/9."""
-        drawn = draw_coalitions(self.MASK[:1], 20_000, "sizes", seed=0)
+        drawn = draw_coalitions(self.MASK[:1], 20_000, seed=0)
         share = drawn.sum(-1).flatten().bincount(minlength=9) / 20_000
         assert float((share - 1 / 9).abs().max()) <= 4 * (8 / 81 / 20_000) ** 0.5
 
-    def test_the_shapley_kernel(self):
-        drawn = draw_coalitions(self.MASK[:1], 20_000, "kernel", seed=0)
-        share = drawn.sum(-1).flatten().bincount(minlength=9) / 20_000
-        size = torch.arange(1, 8)
-        expected = 1 / (size * (8 - size))
-        expected = expected / expected.sum()
-        error = (expected * (1 - expected) / 20_000).sqrt()
-        assert bool(((share[1:8] - expected).abs() <= 4 * error).all())
-        assert float(share[0] + share[8]) == 0
-
-    @pytest.mark.parametrize("draw", ["sizes", "kernel", "edges"])
-    def test_words_alone_and_seeded(self, draw):
-        drawn = draw_coalitions(self.MASK, 50, draw, seed=3)
+    def test_words_alone_and_seeded(self):
+        drawn = draw_coalitions(self.MASK, 50, seed=3)
         assert not bool(drawn[1, :, 5:].any())
-        assert torch.equal(drawn, draw_coalitions(self.MASK, 50, draw, seed=3))
-        assert not torch.equal(drawn, draw_coalitions(self.MASK, 50, draw, seed=4))
+        assert torch.equal(drawn, draw_coalitions(self.MASK, 50, seed=3))
+        assert not torch.equal(drawn, draw_coalitions(self.MASK, 50, seed=4))
 
 
 class TestTraining:
     def test_learns_what_the_classifier_says_and_leaves_it_alone(self, classifier, tmp_path):
         before = {name: value.clone() for name, value in classifier.state_dict().items()}
-        options = Grounding(**SMALL, epochs=8, subsets=8, learning_rate=5e-3)
-        head = ground(classifier, tokenizer(), texts(), tmp_path, options)
+        options = GroundingOptions(**SMALL, epochs=8, subsets=8, learning_rate=5e-3)
+        head = train_game_head(classifier, tokenizer(), texts(), tmp_path, options)
         after = classifier.state_dict()
         assert all(torch.equal(value, after[name]) for name, value in before.items())
-        words = split(tokenizer(), texts(16, seed=1), 64)
-        drawn = draw_coalitions(words.mask, 8, "sizes", seed=9)
+        words = split_words(tokenizer(), texts(16, seed=1), 64)
+        drawn = draw_coalitions(words.mask, 8, seed=9)
         real = ConfidenceGame(MaskedClassifier(classifier, tokenizer()), words)(drawn)
         with torch.no_grad():
             predicted = head.games(classifier, words).game()(drawn)
         fit = 1 - (predicted - real).square().mean() / real.var()
         assert float(fit) > 0.5
 
+    def test_the_global_random_state_is_left_alone(self, classifier, tmp_path):
+        torch.manual_seed(7)
+        before = torch.get_rng_state()
+        heads = [
+            train_game_head(classifier, tokenizer(), texts(16), tmp_path, GroundingOptions(**SMALL)) for _ in range(2)
+        ]
+        assert torch.equal(torch.get_rng_state(), before)
+        assert all(torch.equal(a, b) for a, b in zip(*(head.parameters() for head in heads), strict=True))
+
     def test_single_texts(self, classifier, tmp_path):
-        ground(classifier, tokenizer(), texts(16, single=True), tmp_path, Grounding(**SMALL))
+        train_game_head(classifier, tokenizer(), texts(16, single=True), tmp_path, GroundingOptions(**SMALL))
         assert GameHead.load(tmp_path, classifier).config.classes == 3
 
     def test_stopped_and_resumed_to_the_same_head(self, classifier, tmp_path, monkeypatch):
-        options = Grounding(**SMALL, save_steps=3)
-        whole = ground(classifier, tokenizer(), texts(), tmp_path / "whole", options)
-        import spinformer.training.ground as module
+        options = GroundingOptions(**SMALL, save_steps=3)
+        whole = train_game_head(classifier, tokenizer(), texts(), tmp_path / "whole", options)
+        import spinformer.training.game as module
 
-        real, calls = module.split, []
+        real, calls = module.split_words, []
 
         def stop(*args):
             calls.append(1)
@@ -163,23 +162,26 @@ class TestTraining:
                 raise KeyboardInterrupt
             return real(*args)
 
-        monkeypatch.setattr(module, "split", stop)
+        monkeypatch.setattr(module, "split_words", stop)
         with pytest.raises(KeyboardInterrupt):
-            ground(classifier, tokenizer(), texts(), tmp_path / "parts", options)
-        monkeypatch.setattr(module, "split", real)
-        with pytest.raises(ValueError, match="another grounding; these differ: options"):
-            ground(classifier, tokenizer(), texts(), tmp_path / "parts", Grounding(**SMALL, seed=1), resume=True)
-        with pytest.raises(ValueError, match="another grounding; these differ: texts"):
-            ground(classifier, tokenizer(), texts(single=True), tmp_path / "parts", options, resume=True)
-        parts = ground(classifier, tokenizer(), texts(), tmp_path / "parts", options, resume=True)
+            train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", options)
+        monkeypatch.setattr(module, "split_words", real)
+        other = GroundingOptions(**SMALL, save_steps=3, seed=1)
+        with pytest.raises(ValueError, match=r"state\.pt belongs to another run; these differ: options\.seed$"):
+            train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", other, resume=True)
+        with pytest.raises(ValueError, match=r"state\.pt belongs to another run; these differ: texts$"):
+            train_game_head(classifier, tokenizer(), texts(single=True), tmp_path / "parts", options, resume=True)
+        parts = train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", options, resume=True)
         assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
         assert not (tmp_path / "parts" / "game" / "state.pt").exists()
         shutil.rmtree(tmp_path / "parts")
 
     @pytest.mark.parametrize("updates", [1, 10, 20])
     def test_any_number_of_updates(self, classifier, tmp_path, updates):
-        ground(classifier, tokenizer(), texts(updates), tmp_path, Grounding(**{**SMALL, "batch_size": 1}))
+        train_game_head(
+            classifier, tokenizer(), texts(updates), tmp_path, GroundingOptions(**{**SMALL, "batch_size": 1})
+        )
 
     def test_too_few_texts(self, classifier, tmp_path):
         with pytest.raises(ValueError, match="at least one batch"):
-            ground(classifier, tokenizer(), texts(4), tmp_path, Grounding(**SMALL))
+            train_game_head(classifier, tokenizer(), texts(4), tmp_path, GroundingOptions(**SMALL))

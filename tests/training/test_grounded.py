@@ -3,16 +3,18 @@
 import pytest
 import torch
 
-from spinformer.data.named import load_texts
-from spinformer.explain import ConfidenceGame, MaskedClassifier, split
-from spinformer.explain.grounded import Grounded, GroundedScores
+from spinformer.data.sources import load_texts
+from spinformer.data.words import split_words
+from spinformer.explain.explainer import Explainer
+from spinformer.explain.grounded import GroundedClassifier, find_game_head
 from spinformer.games import exact_values
 from spinformer.models import NeuroGameForSequenceClassification
-from spinformer.models.grounding import GroundedGames
-from spinformer.training.classifier import train
-from spinformer.training.ground import Grounding, draw_coalitions, ground
-from spinformer.training.recipe import Recipe
-from spinformer.training.together import together
+from spinformer.models.game_head import PredictedGames
+from spinformer.models.masked import ConfidenceGame, MaskedClassifier
+from spinformer.training.classifier.grounded_objective import grounded_loss
+from spinformer.training.classifier.recipe import ClassifierRecipe
+from spinformer.training.classifier.train import train_classifier
+from spinformer.training.game import GroundingOptions, draw_coalitions, train_game_head
 from tests.tiny import save_rows
 from tests.tiny import tokenizer as tiny_tokenizer
 
@@ -25,7 +27,7 @@ def trained(encoder, tmp_path_factory):
     from transformers import AutoTokenizer
 
     folder = tmp_path_factory.mktemp("grounded")
-    recipe = Recipe(
+    recipe = ClassifierRecipe(
         encoder=str(encoder),
         head="grounded",
         objective="grounded",
@@ -40,7 +42,7 @@ def trained(encoder, tmp_path_factory):
         save_steps=0,
         log_steps=5,
     )
-    record = train(recipe, folder / "run", quiet=True)
+    record = train_classifier(recipe, folder / "run", quiet=True)
     model = NeuroGameForSequenceClassification.from_pretrained(folder / "run", dtype=torch.float32).eval()
     return record, model, AutoTokenizer.from_pretrained(folder / "run"), load_texts(recipe.dev)
 
@@ -55,17 +57,17 @@ class TestTogether:
 
     def test_the_answer_is_the_value_of_all_words(self, trained):
         _, model, tokenizer, texts = trained
-        words = split(tokenizer, texts.select(range(8)), 64)
-        games = Grounded(model).games(words)
+        words = split_words(tokenizer, texts.select(range(8)), 64)
+        games = GroundedClassifier(model, model.game).games(words)
         real = model(**words.inputs).logits.softmax(-1)
         torch.testing.assert_close(games.log_probabilities(words.mask[:, None]).exp().squeeze(1), real)
 
     def test_the_game_is_what_the_model_says_of_parts(self, trained):
         _, model, tokenizer, texts = trained
-        words = split(tokenizer, texts.select(range(32)), 64)
-        drawn = draw_coalitions(words.mask, 16, "sizes", seed=5)
+        words = split_words(tokenizer, texts.select(range(32)), 64)
+        drawn = draw_coalitions(words.mask, 16, seed=5)
         with torch.no_grad():
-            predicted = Grounded(model).games(words).game()(drawn)
+            predicted = GroundedClassifier(model, model.game).games(words).game()(drawn)
             real = ConfidenceGame(MaskedClassifier(model, tokenizer), words)(drawn)
         assert float(1 - (predicted - real).square().mean() / real.var()) > 0.6
 
@@ -73,16 +75,16 @@ class TestTogether:
         """ "not" makes a contradiction of every pair that has it in the hypothesis."""
         _, model, tokenizer, texts = trained
         rows = [row for row, label in enumerate(texts.labels) if texts.names[label] == "contradiction"][:8]
-        words = split(tokenizer, texts.select(rows), 64)
-        scores = GroundedScores(Grounded(model), "shapley")(words)
+        words = split_words(tokenizer, texts.select(rows), 64)
+        scores = Explainer(model, tokenizer, samples=32, pair_samples=8).scorer("shapley")(words)
         first = [found[place] for found, place in zip(words.words, scores.argmax(-1).tolist(), strict=True)]
         assert first.count("not") >= 7
 
     def test_fields_and_attention(self, trained):
         _, model, tokenizer, texts = trained
-        words = split(tokenizer, texts.select(range(4)), 64)
-        grounded = Grounded(model)
-        played = grounded.play(grounded.games(words))
+        words = split_words(tokenizer, texts.select(range(4)), 64)
+        grounded = GroundedClassifier(model, model.game)
+        played = grounded.attention(grounded.games(words))
         assert bool(played.solved.converged.all())
         assert bool(((played.attention >= 0) & (played.attention <= 1)).all())
         assert float((played.attention * ~words.mask).abs().max()) == 0
@@ -90,8 +92,8 @@ class TestTogether:
     def test_estimates_are_of_the_exact_values(self, trained):
         _, model, tokenizer, texts = trained
         short = min(range(len(texts)), key=lambda row: len(texts.first[row]) + len(texts.second[row]))
-        grounded = Grounded(model, samples=2000)
-        games = grounded.games(split(tokenizer, texts.select([short]), 64))
+        grounded = GroundedClassifier(model, model.game, samples=2000)
+        games = grounded.games(split_words(tokenizer, texts.select([short]), 64))
         found = grounded.values(games, "SV")
         with torch.no_grad():
             exact = exact_values(games.game(), "SV")
@@ -100,25 +102,25 @@ class TestTogether:
 
 def test_what_is_refused(encoder):
     for options in ({"objective": "grounded"}, {"head": "grounded"}):
-        with pytest.raises(ValueError, match="objective 'grounded' and head 'grounded' go together"):
-            Recipe(**options)
-    for options in ({"gate": True}, {"settle": 1}):
-        with pytest.raises(ValueError, match="gate and settle are options of objective 'grounded'"):
-            Recipe(**options)
+        with pytest.raises(
+            ValueError, match=r"objective 'grounded' and a pooling head with a game head, .* go together"
+        ):
+            ClassifierRecipe(**options)
+    with pytest.raises(ValueError, match="settle is an option of objective 'grounded'"):
+        ClassifierRecipe(settle=1)
     with pytest.raises(ValueError, match="leave mixup at 0"):
-        Recipe(objective="grounded", head="grounded", mixup=0.2)
-    with pytest.raises(ValueError, match="needs a game head"):
-        Grounded(NeuroGameForSequenceClassification.from_encoder(str(encoder)))
+        ClassifierRecipe(objective="grounded", head="grounded", mixup=0.2)
+    assert find_game_head(NeuroGameForSequenceClassification.from_encoder(str(encoder))) is None
 
 
 def test_the_game_does_not_bend_the_model(encoder, tmp_path):
     """Nothing of the game's error reaches the encoder or the classifier."""
     torch.manual_seed(0)
     model = NeuroGameForSequenceClassification.from_encoder(str(encoder), head="grounded", grounding=SIZES)
-    words = split(tiny_tokenizer(), load_texts(str(save_rows(tmp_path / "rows.jsonl", 4))), 64)
+    words = split_words(tiny_tokenizer(), load_texts(str(save_rows(tmp_path / "rows.jsonl", 4))), 64)
     output = model(**words.inputs, output_game=True)
-    GroundedGames.of(model.game.readout, output.features, output.logits.detach(), words).game()(
-        draw_coalitions(words.mask, 3, "sizes", seed=0)
+    PredictedGames.from_tokens(model.game.readout, output.features, output.logits.detach(), words).game()(
+        draw_coalitions(words.mask, 3, seed=0)
     ).sum().backward()
     moved = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert moved == {"game"}
@@ -137,7 +139,7 @@ def batch(encoder, tmp_path):
 
 
 def objective(**options):
-    return Recipe(head="grounded", objective="grounded", **options)
+    return ClassifierRecipe(head="grounded", objective="grounded", **options)
 
 
 def test_the_objective_by_hand(batch):
@@ -145,16 +147,16 @@ def test_the_objective_by_hand(batch):
     model, inputs, targets = batch
     recipe = objective(whole=0.25, consistency=0.7, masked_weight=0.3, ground_weight=0.4)
     torch.manual_seed(5)
-    loss, outputs, apart = together(model, recipe, inputs, targets)
+    loss, outputs, apart = grounded_loss(model, recipe, inputs, targets)
     torch.manual_seed(5)
     mask, players = inputs["attention_mask"], model.players(inputs["input_ids"], inputs["attention_mask"])
     seed = int(torch.randint(2**31, ()))
-    coalition = draw_coalitions(players, 1, "sizes", seed=seed).squeeze(1)
+    coalition = draw_coalitions(players, 1, seed=seed).squeeze(1)
     order = torch.randperm(8)
     part, again = order[:6], order[6:]
     full = model(**inputs, output_game=True)
     parts = model(**{**inputs, "attention_mask": mask * (coalition | ~players)}).logits[part]
-    game = GroundedGames(
+    game = PredictedGames(
         model.game.readout, full.features * players[..., None], full.logits.detach().log_softmax(-1), players
     )
     told = game.log_probabilities(coalition[:, None]).squeeze(1)[part]
@@ -178,7 +180,7 @@ def test_two_passes_under_dropout_must_agree(batch):
     for consistency in (1e-12, 0.7):
         torch.manual_seed(5)
         recipe = objective(whole=0.25, consistency=consistency, label_smoothing=0.2)
-        losses[consistency], outputs, apart = together(model, recipe, inputs, targets)
+        losses[consistency], outputs, apart = grounded_loss(model, recipe, inputs, targets)
     torch.manual_seed(5)
     torch.randint(2**31, ())
     again = torch.randperm(8)[6:]
@@ -202,23 +204,10 @@ def part_of(seed):
     ("whole", "consistency", "rows"), [(0.5, 0.0, 12), (0.5, 1.0, 16), (0.0, 1.0, 16), (0.9, 0.0, 9)]
 )
 def test_rows_of_the_second_pass(batch, whole, consistency, rows):
-    loss, outputs, apart = together(batch[0], objective(whole=whole, consistency=consistency), *batch[1:])
+    loss, outputs, apart = grounded_loss(batch[0], objective(whole=whole, consistency=consistency), *batch[1:])
     assert len(outputs.logits) == rows
     assert len(apart) == max(1, 8 - round(8 * whole))
     assert bool(loss.isfinite())
-
-
-def test_parts_drawn_by_the_game_itself(batch):
-    model, inputs, targets = batch
-    torch.manual_seed(1)
-    gated = together(model, objective(gate=True), inputs, targets)
-    torch.manual_seed(1)
-    again = together(model, objective(gate=True), inputs, targets)
-    torch.manual_seed(1)
-    plain = together(model, objective(), inputs, targets)
-    assert torch.equal(gated[0], again[0])
-    assert not torch.equal(gated[0], plain[0])
-    assert model.training
 
 
 @pytest.mark.slow
@@ -236,7 +225,7 @@ def test_settling_changes_the_game_alone_and_betters_it(encoder, tmp_path):
     }
     models = {}
     for settle in (0, 8):
-        train(objective(**common, settle=settle), tmp_path / str(settle), quiet=True)
+        train_classifier(objective(**common, settle=settle), tmp_path / str(settle), quiet=True)
         models[settle] = NeuroGameForSequenceClassification.from_pretrained(tmp_path / str(settle)).eval()
     moved = {
         name.split(".")[0]
@@ -244,22 +233,21 @@ def test_settling_changes_the_game_alone_and_betters_it(encoder, tmp_path):
         if not torch.equal(value, models[8].state_dict()[name])
     }
     assert moved == {"game"}
-    words = split(tiny_tokenizer(), load_texts(common["dev"]), 64)
-    drawn = draw_coalitions(words.mask, 16, "sizes", seed=5)
+    words = split_words(tiny_tokenizer(), load_texts(common["dev"]), 64)
+    drawn = draw_coalitions(words.mask, 16, seed=5)
     with torch.no_grad():
         real = ConfidenceGame(MaskedClassifier(models[0], tiny_tokenizer()), words)(drawn)
         off = {
-            settle: (Grounded(one).games(words).game()(drawn) - real).square().mean() for settle, one in models.items()
+            settle: (one.game.games(one, words).game()(drawn) - real).square().mean() for settle, one in models.items()
         }
     assert off[8] < 0.8 * off[0]
 
 
 def test_a_game_learnt_afterwards_comes_before_its_own(batch, tmp_path):
     model, texts = batch[0].eval(), load_texts(str(save_rows(tmp_path / "more.jsonl", 8)))
-    assert Grounded.load(tmp_path, model).head is model.game
-    assert Grounded.find(model, tmp_path).head is model.game
-    small = Grounding(batch_size=4, subsets=1, **SIZES)
-    made = ground(model, tiny_tokenizer(), texts, tmp_path, small)
-    for found in (Grounded.load(tmp_path, model), Grounded.find(model, tmp_path)):
-        assert found.head is not model.game
-        assert all(torch.equal(a, b) for a, b in zip(found.head.parameters(), made.parameters(), strict=True))
+    assert find_game_head(model, tmp_path) is model.game
+    small = GroundingOptions(batch_size=4, subsets=1, **SIZES)
+    made = train_game_head(model, tiny_tokenizer(), texts, tmp_path, small)
+    found = find_game_head(model, tmp_path)
+    assert found is not model.game
+    assert all(torch.equal(a, b) for a, b in zip(found.parameters(), made.parameters(), strict=True))

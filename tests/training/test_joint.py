@@ -10,12 +10,12 @@ from torch.nn import functional
 from transformers import AutoTokenizer
 
 from spinformer.data.features import Collate, Features
-from spinformer.data.named import load_texts
+from spinformer.data.sources import load_texts
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
-from spinformer.models.neurogame.heads import JOINT
-from spinformer.training.classifier import train
-from spinformer.training.recipe import Recipe
-from spinformer.training.trainer import ClassifierTrainer
+from spinformer.models.pooling import POOLING_HEADS
+from spinformer.training.classifier.recipe import ClassifierRecipe
+from spinformer.training.classifier.train import train_classifier
+from spinformer.training.classifier.trainer import ClassifierTrainer
 from tests.tiny import save_rows
 from tests.training.test_train import losses, same, weights
 
@@ -25,7 +25,7 @@ def recipe(encoder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     data = {"train": str(save_rows(folder / "train.jsonl", 165)), "dev": str(save_rows(folder / "dev.jsonl", 41, 1))}
     sizes = {"batch_size": 16, "epochs": 2, "log_steps": 1, "learning_rate": 2e-3}
-    return Recipe(encoder=str(encoder), head="joint", **data, **sizes)
+    return ClassifierRecipe(encoder=str(encoder), head="joint", **data, **sizes)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def trainer(recipe, tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(ClassifierTrainer, "train", keep)
             with pytest.raises(KeyboardInterrupt):
-                train(recipe.change(**options), tmp_path / "begun", quiet=True)
+                train_classifier(recipe.change(**options), tmp_path / "begun", quiet=True)
         with torch.no_grad():
             for parameter in seen[0].model.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
@@ -78,10 +78,10 @@ def test_the_loss_is_the_mean_over_heads(trainer, options, soft):
     copies = 2 if "consistency" in options else 1
     plain = {name: torch.cat([x] * copies) for name, x in batch.items() if name not in ("labels", "targets")}
     torch.manual_seed(5)
-    each = model(**plain).each
+    each = model(**plain).head_logits
     smoothing = options.get("label_smoothing", 0.0)
     parts = [crossed(each[:, place], targets.repeat(copies, 1), smoothing) for place in range(4)]
-    assert len(parts) == len(JOINT)
+    assert len(parts) == len(POOLING_HEADS["joint"].parts)
     by_hand = sum(parts) / 4
     if copies == 2:
         p, q = each.softmax(-1).mean(1).chunk(2)  # the answers of the model, not of its heads, must agree
@@ -103,13 +103,13 @@ def test_in_evaluation_the_loss_is_that_of_the_answer(trainer):
     batch = trainer.data_collator(trainer.train_dataset.__getitems__(range(8)))
     with torch.no_grad():
         loss, outputs = trainer.compute_loss(model, batch, return_outputs=True)
-    wanted = -outputs.each.softmax(-1).mean(1)[torch.arange(8), batch["labels"]].log().mean()
+    wanted = -outputs.head_logits.softmax(-1).mean(1)[torch.arange(8), batch["labels"]].log().mean()
     torch.testing.assert_close(loss, wanted)
 
 
 def test_several_heads_learn_and_are_scored_by_their_answer(recipe, tmp_path):
     own = recipe.change(dropout=0.0, encoder_dropout=0.0, learning_rate=5e-3, epochs=6, ema=0.9)
-    record = train(own, tmp_path / "run", quiet=True)
+    record = train_classifier(own, tmp_path / "run", quiet=True)
     assert losses(record)[-1] < 0.6 * losses(record)[0]
     model = NeuroGameForSequenceClassification.from_pretrained(tmp_path / "run").eval()
     assert model.config.head == "joint"
@@ -118,18 +118,18 @@ def test_several_heads_learn_and_are_scored_by_their_answer(recipe, tmp_path):
     batch = Collate(tokens)(dev.__getitems__(range(len(dev))))
     with torch.no_grad():
         output = model(**batch)
-    answer = output.each.softmax(-1).mean(1)
+    answer = output.head_logits.softmax(-1).mean(1)
     scored = [entry for entry in record["history"] if "eval_accuracy" in entry]
     assert len(scored) == 6
     assert scored[-1]["eval_accuracy"] == pytest.approx(float((answer.argmax(-1) == batch["labels"]).float().mean()))
     assert scored[-1]["eval_loss"] == pytest.approx(float(functional.nll_loss(answer.log(), batch["labels"])), abs=1e-5)
-    each = (output.each.argmax(-1) == batch["labels"][:, None]).float().mean(0)
+    each = (output.head_logits.argmax(-1) == batch["labels"][:, None]).float().mean(0)
     assert float(each.min()) > 0.45  # every one of them has learnt
 
 
 def test_stopped_it_goes_on_to_the_same_weights(recipe, tmp_path, monkeypatch):
     own = recipe.change(mixup=0.2, consistency=1.0, ema=0.9, save_steps=4, epochs=1, label_smoothing=0.1)
-    whole = train(own, tmp_path / "whole", quiet=True)
+    whole = train_classifier(own, tmp_path / "whole", quiet=True)
     assert len(losses(whole)) == 10
     step = ClassifierTrainer.training_step
 
@@ -140,19 +140,19 @@ def test_stopped_it_goes_on_to_the_same_weights(recipe, tmp_path, monkeypatch):
 
     monkeypatch.setattr(ClassifierTrainer, "training_step", stopping)
     with pytest.raises(KeyboardInterrupt):
-        train(own, tmp_path / "parts", quiet=True)
+        train_classifier(own, tmp_path / "parts", quiet=True)
     monkeypatch.setattr(ClassifierTrainer, "training_step", step)
-    record = train(own, tmp_path / "parts", resume=True, quiet=True)
+    record = train_classifier(own, tmp_path / "parts", resume=True, quiet=True)
     assert record["resumed"]
     assert losses(record) == losses(whole)
     assert same(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_another_head_goes_on_from_the_encoder(recipe, tmp_path):
-    train(recipe.change(epochs=1), tmp_path / "joint", quiet=True)
+    train_classifier(recipe.change(epochs=1), tmp_path / "joint", quiet=True)
     still = {"learning_rate": 1e-9, "epochs": 1, "encoder": str(tmp_path / "joint")}
     for head in ("mean", "neurogame"):
-        record = train(recipe.change(head=head, **still), tmp_path / head, quiet=True)
+        record = train_classifier(recipe.change(head=head, **still), tmp_path / head, quiet=True)
         assert len(losses(record)) == 10
         first, second = weights(tmp_path / "joint"), weights(tmp_path / head)
         inside = [name for name in first if name.startswith("model.encoder.")]

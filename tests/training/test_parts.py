@@ -14,14 +14,14 @@ pytest.importorskip("transformers")
 
 from spinformer.data.features import GROUP, Collate, Features, LengthSampler
 from spinformer.data.texts import Texts
-from spinformer.data.views import Changes, views
+from spinformer.data.views import Changes, make_views
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
-from spinformer.training import teacher as teaching
-from spinformer.training.average import Average
-from spinformer.training.meter import Meter
+from spinformer.training import distil as teaching
+from spinformer.training.classifier.grounded_objective import disagreement
+from spinformer.training.classifier.meter import Meter
+from spinformer.training.classifier.weight_average import WeightAverage
+from spinformer.training.distil import partner_texts, teacher_features
 from spinformer.training.schedule import schedule
-from spinformer.training.teacher import partners_of, teach
-from spinformer.training.together import disagreement
 from tests.tiny import NLI, WORDS, rows, tokenizer
 
 
@@ -65,14 +65,25 @@ def test_schedules_are_their_formulas(kind, warmup):
         assert rate == pytest.approx(peak * t / rise if t < rise else wanted), t
 
 
+@pytest.mark.parametrize("steps", [1, 7, 40])
+@pytest.mark.parametrize("warmup", [0.0, 0.05, 0.26])
+def test_a_warm_up_whose_first_step_moves(steps, warmup):
+    rise = max(1, round(warmup * steps))
+    for t, rate in enumerate(rates("cosine", steps, warmup=warmup, from_zero=False)):
+        part = (t - rise) / max(1, steps - rise)
+        wanted = (t + 1) / rise if t < rise else (1 + math.cos(math.pi * part)) / 2
+        assert rate == pytest.approx(2.0 * wanted), t
+        assert rate > 0
+
+
 # The moving average.
 
 
 def test_the_average_by_hand(tmp_path):
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     model[1].bias.requires_grad_(False)
-    average = Average(model, 0.9)
-    assert "1.bias" not in average.shadow
+    average = WeightAverage(model, 0.9)
+    assert "1.bias" not in average.average
     wanted = {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
     for step in range(1, 120):
         with torch.no_grad():
@@ -83,20 +94,20 @@ def test_the_average_by_hand(tmp_path):
         wanted = {name: b * value + (1 - b) * dict(model.named_parameters())[name] for name, value in wanted.items()}
     now = {name: p.detach().clone() for name, p in model.named_parameters()}
     for name, value in wanted.items():
-        torch.testing.assert_close(average.shadow[name], value.detach())
+        torch.testing.assert_close(average.average[name], value.detach())
 
-    with average.applied():
+    with average.swap_in():
         torch.testing.assert_close(model[0].weight.detach(), wanted["0.weight"].detach())
     assert all(torch.equal(p, now[name]) for name, p in model.named_parameters())
 
     average.save(tmp_path)
-    other = Average(model, 0.9)
+    other = WeightAverage(model, 0.9)
     other.load(tmp_path)
-    assert all(torch.equal(other.shadow[name], value) for name, value in average.shadow.items())
+    assert all(torch.equal(other.average[name], value) for name, value in average.average.items())
     with pytest.raises(ValueError, match="holds the average of another model"):
-        Average(model[0], 0.9).load(tmp_path)
-    average.keep()
-    assert torch.equal(model[0].weight, average.shadow["0.weight"])
+        WeightAverage(model[0], 0.9).load(tmp_path)
+    average.copy_to_model()
+    assert torch.equal(model[0].weight, average.average["0.weight"])
 
 
 # The order of rows.
@@ -156,8 +167,8 @@ def test_chunks_and_processes_do_not_matter(monkeypatch, many):
     data = texts()
     whole = Features(data, tokenizer(), 12)
     monkeypatch.setattr("spinformer.data.features.CHUNK", 7)
-    monkeypatch.setattr("spinformer.parallel.MANY", many)
-    monkeypatch.setattr("spinformer.parallel.cores", lambda: 3)
+    monkeypatch.setattr("spinformer._base.parallel.MIN_ROWS", many)
+    monkeypatch.setattr("spinformer._base.parallel.cores", lambda: 3)
     parts = Features(data, tokenizer(), 12)
     assert torch.equal(whole.lengths, parts.lengths)
     assert whole.truncated == parts.truncated > 0
@@ -226,13 +237,13 @@ def test_a_tokenizer_without_padding():
 def test_views():
     data = replace(texts(50), dropped=3, digests=(("file", "0"),))
     thin = Changes(drop=0.3, replace=0.0, exchange=0.0)
-    found = views(data, 3, thin, 1)
+    found = make_views(data, 3, thin, 1)
     assert len(found) == 150
     assert list(found.first[:50]) == list(data.first)
     assert list(found.labels) == list(data.labels) * 3
     assert (found.dropped, found.digests) == (3, (("file", "0"),))
-    assert list(views(data, 3, thin, 1).first) == list(found.first)
-    assert list(views(data, 3, thin, 2).first) != list(found.first)
+    assert list(make_views(data, 3, thin, 1).first) == list(found.first)
+    assert list(make_views(data, 3, thin, 2).first) != list(found.first)
     kept = total = 0
     for place, text in enumerate([*found.first[50:], *found.second[50:]]):
         whole = [*data.first * 2, *data.second * 2][place].split()
@@ -241,14 +252,14 @@ def test_views():
         assert all(word in words for word in text.split())  # in their order
         kept, total = kept + len(text.split()), total + len(whole)
     assert 0.6 < kept / total < 0.85
-    single = views(Texts(["a man", "dog"], labels=[0, 1], names=("x", "y")), 2, Changes(), 0)
+    single = make_views(Texts(["a man", "dog"], labels=[0, 1], names=("x", "y")), 2, Changes(), 0)
     assert single.second is None
-    assert len(views(data, 1, thin, 0)) == 50
+    assert len(make_views(data, 1, thin, 0)) == 50
 
 
 def test_words_give_way_to_their_neighbours():
     data = Texts(["A Man, sleeps."] * 200, ["the dog"] * 200)
-    found = views(data, 2, Changes(0.0, 0.5, 0.25), 0, {"man": ("boy", "guy"), "sleeps": ("rests",)})
+    found = make_views(data, 2, Changes(0.0, 0.5, 0.25), 0, {"man": ("boy", "guy"), "sleeps": ("rests",)})
     sides = [set(pair) for pair in zip(found.first[200:], found.second[200:], strict=True)]
     assert all("the dog" in pair for pair in sides)
     exchanged = sum(first == "the dog" for first in found.first[200:])
@@ -264,7 +275,7 @@ def test_words_give_way_to_their_neighbours():
 def test_second_texts_give_way_to_partners():
     data = Texts(["a man"] * 300 + ["a dog"] * 100, ["the cat sleeps"] * 400)
     changes = Changes(drop=0.9, replace=0.0, exchange=0.0, partner=0.5)
-    found = views(data, 2, changes, 0, partners={"a man": ("one", "two")})
+    found = make_views(data, 2, changes, 0, partners={"a man": ("one", "two")})
     pairs = list(zip(found.first[400:], found.second[400:], strict=True))
     partnered = [pair for pair in pairs[:300] if pair[1] in ("one", "two")]
     assert abs(len(partnered) - 150) < 4 * 75**0.5  # four standard errors
@@ -275,15 +286,15 @@ def test_second_texts_give_way_to_partners():
 
 def test_processes_do_not_matter_to_views(monkeypatch):
     data = texts(40)
-    alone = views(data, 4, Changes(), 3)
-    monkeypatch.setattr("spinformer.parallel.MANY", 1)
-    monkeypatch.setattr("spinformer.parallel.cores", lambda: 3)
-    assert views(data, 4, Changes(), 3) == alone
+    alone = make_views(data, 4, Changes(), 3)
+    monkeypatch.setattr("spinformer._base.parallel.MIN_ROWS", 1)
+    monkeypatch.setattr("spinformer._base.parallel.cores", lambda: 3)
+    assert make_views(data, 4, Changes(), 3) == alone
 
 
 def test_chances_that_are_none():
     with pytest.raises(ValueError, match="count must be an integer of at least 1"):
-        views(texts(2), 0, Changes(), 0)
+        make_views(texts(2), 0, Changes(), 0)
     for chance in (-0.1, 1.0):
         with pytest.raises(ValueError, match=r"drop must be in \[0, 1\)"):
             Changes(drop=chance)
@@ -307,7 +318,7 @@ def student(encoder):
 
 def test_targets_by_hand(folder, student):
     data = texts(12)
-    found = teach(data, str(folder), student, tokenizer(), weight=0.7, copies=2, max_length=64)
+    found = teacher_features(data, str(folder), student, tokenizer(), weight=0.7, copies=2, max_length=64)
     model = NeuroGameForSequenceClassification.from_pretrained(folder).eval()
     assert len(found) == len(found.targets) == 24
     for row in range(24):
@@ -324,7 +335,7 @@ def test_targets_by_hand(folder, student):
 
 def test_partners_are_near_and_of_other_pairs(student):
     data = texts(40)
-    found = partners_of(student, tokenizer(), data, 64)
+    found = partner_texts(student, tokenizer(), data, 64)
     own = {}
     for first, second in zip(data.first, data.second, strict=True):
         own.setdefault(first, set()).add(second)
@@ -341,20 +352,20 @@ def test_partners_are_near_and_of_other_pairs(student):
         assert near
         assert not own[first] & set(near)
         assert all(cosine[others.index(text)] >= least - 1e-5 for text in near)
-    assert partners_of(student, tokenizer(), Texts(["a man"]), 64) == {}
+    assert partner_texts(student, tokenizer(), Texts(["a man"]), 64) == {}
 
 
 def test_a_lesson_is_kept(folder, student, monkeypatch):
     data = texts(12)
     usual = {"weight": 0.7, "copies": 2, "max_length": 64}
-    first = teach(data, str(folder), student, tokenizer(), **usual)
+    first = teacher_features(data, str(folder), student, tokenizer(), **usual)
     assert len(list(folder.glob("lesson-*.safetensors"))) == 1
 
     def again(*args, **kwargs):
         raise RuntimeError("asked again")
 
     monkeypatch.setattr(teaching, "predict", again)
-    second = teach(data, str(folder), student, tokenizer(), **usual)
+    second = teacher_features(data, str(folder), student, tokenizer(), **usual)
     assert torch.equal(first.targets, second.targets)  # to the bit: a resumed run learns the same
     assert torch.equal(first.labels, second.labels)
     assert first.truncated == second.truncated
@@ -362,23 +373,23 @@ def test_a_lesson_is_kept(folder, student, monkeypatch):
         assert all(torch.equal(value, second[row][name]) for name, value in first[row].items())
     for other in ({"copies": 3}, {"max_length": 32}, {"weight": 0.5}):
         with pytest.raises(RuntimeError, match="asked again"):
-            teach(data, str(folder), student, tokenizer(), **{**usual, **other})
+            teacher_features(data, str(folder), student, tokenizer(), **{**usual, **other})
     with torch.no_grad():
         student.get_input_embeddings().weight[5] += 1  # other neighbours
     with pytest.raises(RuntimeError, match="asked again"):
-        teach(data, str(folder), student, tokenizer(), **usual)
+        teacher_features(data, str(folder), student, tokenizer(), **usual)
 
 
 def test_classes_that_differ_are_refused(folder, student):
     usual = {"weight": 0.7, "copies": 1, "max_length": 64}
-    teach(texts(12), str(folder), student, tokenizer(), **usual)
+    teacher_features(texts(12), str(folder), student, tokenizer(), **usual)
     turned = texts(12, names=NLI[::-1])  # the same texts, so that what was said of them is kept
     with pytest.raises(ValueError, match=r"the teacher's classes are \('entailment', .* the training data's are"):
-        teach(turned, str(folder), student, tokenizer(), **usual)
+        teacher_features(turned, str(folder), student, tokenizer(), **usual)
     with pytest.raises(ValueError, match="a teacher adds to labels, and there are none"):
-        teach(replace(texts(2), labels=None), str(folder), student, tokenizer(), **usual)
+        teacher_features(replace(texts(2), labels=None), str(folder), student, tokenizer(), **usual)
     with pytest.raises(FileNotFoundError, match="expected a folder with a saved model at"):
-        teach(texts(2), str(folder / "none"), student, tokenizer(), **usual)
+        teacher_features(texts(2), str(folder / "none"), student, tokenizer(), **usual)
 
 
 # Parts of the loss and of the log.

@@ -9,10 +9,10 @@ pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
 
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
-from spinformer.training import teacher as teaching
-from spinformer.training.classifier import lesson, train
-from spinformer.training.recipe import Recipe
-from spinformer.training.teacher import teach
+from spinformer.training import distil as teaching
+from spinformer.training.classifier.recipe import ClassifierRecipe
+from spinformer.training.classifier.train import store_teacher_features, train_classifier
+from spinformer.training.distil import teacher_features
 from tests.tiny import NLI, save_rows, tokenizer
 from tests.training.test_parts import texts
 
@@ -51,15 +51,15 @@ def test_the_lesson_is_the_readers(encoder, folders, tmp_path, monkeypatch):
     teacher, joint = folders
     student = NeuroGameForSequenceClassification.from_encoder(str(joint), labels=NLI, head="mean")
     reader = NeuroGameForSequenceClassification.from_encoder(str(encoder), labels=NLI, head="cls"), tokenizer()
-    by_reader = teach(texts(20), str(teacher), student, tokenizer(), reader=reader, **USUAL)
+    by_reader = teacher_features(texts(20), str(teacher), student, tokenizer(), neighbour_model=reader, **USUAL)
     (kept,) = lessons(teacher)
 
     apart = shutil.copytree(teacher, tmp_path / "apart", ignore=shutil.ignore_patterns("lesson-*"))
-    afresh = teach(texts(20), str(apart), *reader, **USUAL)  # a student who has that encoder, asked anew
+    afresh = teacher_features(texts(20), str(apart), *reader, **USUAL)  # a student who has that encoder, asked anew
     assert lessons(apart) == [kept]
     assert alike(by_reader, afresh)
 
-    own = teach(texts(20), str(teacher), student, tokenizer(), **USUAL)
+    own = teacher_features(texts(20), str(teacher), student, tokenizer(), **USUAL)
     assert len(lessons(teacher)) == 2
     assert not alike(own, by_reader)  # what is near by its own encoder is not what is near by the other
     assert torch.equal(own.targets[:20], by_reader.targets[:20])  # of the pairs as they are
@@ -69,11 +69,13 @@ def test_the_lesson_is_the_readers(encoder, folders, tmp_path, monkeypatch):
 
     monkeypatch.setattr(teaching, "predict", again)
     for asking in (student, *(other(joint, head) for head in ("neurogame", "grounded"))):
-        assert alike(teach(texts(20), str(teacher), asking, tokenizer(), reader=reader, **USUAL), by_reader)
+        assert alike(
+            teacher_features(texts(20), str(teacher), asking, tokenizer(), neighbour_model=reader, **USUAL), by_reader
+        )
     with torch.no_grad():
         reader[0].get_input_embeddings().weight[5] += 1
     with pytest.raises(RuntimeError, match="asked again"):
-        teach(texts(20), str(teacher), student, tokenizer(), reader=reader, **USUAL)
+        teacher_features(texts(20), str(teacher), student, tokenizer(), neighbour_model=reader, **USUAL)
 
 
 def test_the_tokens_are_the_students(encoder, folders):
@@ -81,7 +83,7 @@ def test_the_tokens_are_the_students(encoder, folders):
     teacher, joint = folders
     student, without_types = other(joint), tokenizer(types=False)
     reader = NeuroGameForSequenceClassification.from_encoder(str(encoder), head="cls"), without_types
-    found = teach(texts(20), str(teacher), student, tokenizer(), reader=reader, **USUAL)
+    found = teacher_features(texts(20), str(teacher), student, tokenizer(), neighbour_model=reader, **USUAL)
     assert "token_type_ids" in found.columns
     assert len(found) == 60
 
@@ -90,30 +92,30 @@ def test_the_tokens_are_the_students(encoder, folders):
 def recipe(encoder, folders, tmp_path):
     teacher, _ = folders
     data = {"train": str(save_rows(tmp_path / "train.jsonl", 48)), "dev": str(save_rows(tmp_path / "dev.jsonl", 9, 1))}
-    return Recipe(
+    return ClassifierRecipe(
         encoder=str(encoder), teacher=str(teacher), views=3, batch_size=16, epochs=1, log_steps=1, head="cls", **data
     )
 
 
 def test_runs_by_one_reader_share_a_lesson(recipe, encoder, folders, tmp_path):
     teacher, joint = folders
-    lesson(recipe)  # of the encoder itself
+    store_teacher_features(recipe)  # of the encoder itself
     kept = lessons(teacher)
     near = recipe.change(encoder=str(joint), near=str(encoder))
-    lesson(near)
+    store_teacher_features(near)
     for head in ("joint", "mean"):
-        record = train(near.change(head=head), tmp_path / head, quiet=True)
+        record = train_classifier(near.change(head=head), tmp_path / head, quiet=True)
         assert record["recipe"]["near"] == str(encoder)
         assert (record["pairs"], record["rows"]) == (48, 144)
     assert lessons(teacher) == kept
     assert len(kept) == 1
-    lesson(near.change(near=None))
+    store_teacher_features(near.change(near=None))
     assert len(lessons(teacher)) == 2
 
 
 def test_a_reader_that_is_none(recipe, tmp_path):
     with pytest.raises(ValueError, match=r"must be a folder, a hub id or one of bert-base.* got 'nothing'"):
-        train(recipe.change(near="nothing"), tmp_path / "run", quiet=True)
+        train_classifier(recipe.change(near="nothing"), tmp_path / "run", quiet=True)
     with pytest.raises(ValueError, match="near is for views of texts, and there are none; got near 'minilm' and views"):
         recipe.change(near="minilm", views=1)
     assert not (tmp_path / "run" / "recipe.json").exists()

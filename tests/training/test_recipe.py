@@ -1,4 +1,4 @@
-"""Recipes: from YAML, from flags, what is refused, and what the files in configs/nli say."""
+"""Recipes: from YAML, from flags, what is refused, and what the files in research/recipes/nli say."""
 
 import argparse
 from dataclasses import fields
@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("yaml")
 
+from research.experiments.nli_stages import TAUGHT
 from spinformer.attention.settings import settings
-from spinformer.experiments.nli_stages import TAUGHT
-from spinformer.training.recipe import Recipe, configure
+from spinformer.training.classifier.recipe import ClassifierRecipe, configure
 
-CONFIGS = Path(__file__).parents[2] / "configs" / "nli"
-NAMES = [option.name for option in fields(Recipe)]
+CONFIGS = Path(__file__).parents[2] / "research" / "recipes" / "nli"
+NAMES = [option.name for option in fields(ClassifierRecipe)]
 
 
 def write(folder, name="recipe.yaml", text=""):
@@ -41,31 +41,31 @@ def test_from_yaml(tmp_path):
         limit: null
         """,
     )
-    recipe = Recipe.read(path)
+    recipe = ClassifierRecipe.read(path)
     assert (recipe.head, recipe.learning_rate, recipe.clip) == ("cls", 3e-5, 1.0)
     assert isinstance(recipe.clip, float)
     assert recipe.milestones == [1.0, 2.5]
     assert all(isinstance(epoch, float) for epoch in recipe.milestones)
-    assert (recipe.game, recipe.limit, recipe.epochs) == ({"heads": 4}, None, Recipe().epochs)
-    assert Recipe.of(recipe.to_dict()) == recipe
+    assert (recipe.game, recipe.limit, recipe.epochs) == ({"heads": 4}, None, ClassifierRecipe().epochs)
+    assert ClassifierRecipe.of(recipe.to_dict()) == recipe
 
 
 def test_an_empty_file_is_the_defaults(tmp_path):
-    assert Recipe.read(write(tmp_path, text="# nothing\n")) == Recipe()
+    assert ClassifierRecipe.read(write(tmp_path, text="# nothing\n")) == ClassifierRecipe()
 
 
 def test_base_is_read_first(tmp_path):
     (tmp_path / "deeper").mkdir()
     write(tmp_path, "first.yaml", "epochs: 7\nseed: 1\nhead: mean\n")
     write(tmp_path, "second.yaml", "base: first.yaml\nseed: 2\n")
-    recipe = Recipe.read(write(tmp_path / "deeper", "third.yaml", "base: ../second.yaml\nhead: cls\n"))
+    recipe = ClassifierRecipe.read(write(tmp_path / "deeper", "third.yaml", "base: ../second.yaml\nhead: cls\n"))
     assert (recipe.epochs, recipe.seed, recipe.head) == (7, 2, "cls")
 
 
 def test_a_base_that_is_its_own_base(tmp_path):
     write(tmp_path, "a.yaml", "base: b.yaml\n")
-    with pytest.raises(ValueError, match=r"b\.yaml: its bases go round in a circle"):
-        Recipe.read(write(tmp_path, "b.yaml", "base: a.yaml\n"))
+    with pytest.raises(ValueError, match=r"b\.yaml: it is its own base, through other files"):
+        ClassifierRecipe.read(write(tmp_path, "b.yaml", "base: a.yaml\n"))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_base_that_is_its_own_base(tmp_path):
         ("learning_rate: true\n", "learning_rate must be float; got True"),
         ("learning_rate: nan\n", "learning_rate must be finite and positive; got nan"),
         ("residual: 1\n", "residual must be bool; got 1"),
-        ("head: best\n", "head must be one of 'neurogame', 'grounded', 'cls'"),
+        ("head: best\n", "head must be one of 'neurogame', 'cls', 'mean', .*; got 'best'"),
         ("head: [cls]\n", r"head must be one of .*; got \['cls'\]"),
         ("milestones: 3\n", "milestones must be a list; got 3"),
         ("milestones: [3]\n", "schedule 'steps' and milestones go together"),
@@ -97,8 +97,13 @@ def test_a_base_that_is_its_own_base(tmp_path):
         ("teacher_weight: 2\n", r"teacher_weight must be in \[0, 1\]; got 2"),
         ("views: 2\n", "views are for a teacher to label, and there is none; got views 2"),
         ("near: minilm\n", "near is for views of texts, and there are none; got near 'minilm' and views 1"),
-        ("head: dam\n", "head 'dam' needs `vectors`"),
-        ("head: dam\ncompile: true\n", "compile is for an encoder, and head 'dam' has none"),
+        ("head: dam\n", "head must be one of 'neurogame', 'cls', 'mean', .*; got 'dam'"),
+        ("baseline: bow\n", "baseline must be one of 'dam', 'esim'; got 'bow'"),
+        ("baseline: dam\n", "baseline 'dam' needs `vectors`"),
+        ("baseline: dam\ncompile: true\n", "compile is for an encoder, and baseline 'dam' has none"),
+        ("baseline: dam\nvectors: v.txt\nhead: cls\n", "baseline 'dam' has no pooling head; got head 'cls'"),
+        ("gate: false\n", r"recipe\.yaml: removed option\(s\) gate; commit 91dd5b7 was the last that had them"),
+        ("gate: true\nlayers: [0]\n", r"recipe\.yaml: removed option\(s\) gate, layers; commit 91dd5b7 was the last"),
         ("max_length: 4\n", "max_length must be an integer of at least 8; got 4"),
         ("limit: 0\n", "limit must be an integer of at least 1; got 0"),
         ("save_steps: -1\n", "save_steps must be an integer of at least 0; got -1"),
@@ -110,15 +115,45 @@ def test_a_base_that_is_its_own_base(tmp_path):
 )
 def test_what_is_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as raised:
-        Recipe.read(write(tmp_path, text=text))
+        ClassifierRecipe.read(write(tmp_path, text=text))
     assert "\n" not in str(raised.value)
+
+
+def test_recipes_of_earlier_runs():
+    stored = {**ClassifierRecipe(epochs=5).to_dict(), "gate": False, "layers": []}
+    del stored["baseline"]
+    assert ClassifierRecipe.of(stored, stored=True) == ClassifierRecipe(epochs=5)
+    words = ClassifierRecipe.of({**stored, "head": "esim", "vectors": "v.txt"}, stored=True)
+    assert (words.baseline, words.head, words.vectors) == ("esim", "neurogame", "v.txt")
+    for options in ({"gate": True}, {"layers": [0, 3]}):
+        with pytest.raises(
+            ValueError, match=r"was removed; only .* The last commit with this option is 91dd5b7"
+        ) as raised:
+            ClassifierRecipe.of({**stored, **options}, stored=True)
+        assert "\n" not in str(raised.value)
+
+
+def test_a_new_pooling_head_is_known_to_recipes_and_flags():
+    from spinformer.models.pooling import POOLING_HEADS, Mean, PoolingHead
+
+    POOLING_HEADS.register(PoolingHead("average", "a mean by another name", lambda options: Mean()))
+    try:
+        assert ClassifierRecipe(head="average").head == "average"
+        assert parse(["--head", "average"]) == {"head": "average"}
+        parser = argparse.ArgumentParser()
+        configure(parser)
+        assert "average" in parser.format_help()
+    finally:
+        POOLING_HEADS.unregister("average")
+    with pytest.raises(ValueError, match=r"head must be one of .*; got 'average'"):
+        ClassifierRecipe(head="average")
 
 
 def test_files_that_are_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no recipe .*none\.yaml"):
-        Recipe.read(tmp_path / "none.yaml")
+        ClassifierRecipe.read(tmp_path / "none.yaml")
     with pytest.raises(FileNotFoundError, match=r"no recipe .*none\.yaml"):
-        Recipe.read(write(tmp_path, text="base: none.yaml\n"))
+        ClassifierRecipe.read(write(tmp_path, text="base: none.yaml\n"))
 
 
 # Flags.
@@ -131,7 +166,7 @@ def test_every_option_has_a_flag():
     flags = {flag for action in parser._actions for flag in action.option_strings}
     assert {f"--{name.replace('_', '-')}" for name in NAMES} <= flags
     shown = parser.format_help()
-    for option in fields(Recipe):
+    for option in fields(ClassifierRecipe):
         assert option.metadata["help"]
         assert f"--{option.name.replace('_', '-')}" in shown
 
@@ -139,7 +174,7 @@ def test_every_option_has_a_flag():
 def test_flags():
     words = "--head cls --learning-rate 3e-5 --no-residual --milestones 1 2.5 --schedule steps --names yes no"
     given = parse([*words.split(), "--game", '{"heads": 4}', "--limit", "9", "--vector-length", "2"])
-    recipe = Recipe(epochs=9, ema=0.5).change(**given)
+    recipe = ClassifierRecipe(epochs=9, ema=0.5).change(**given)
     assert (recipe.head, recipe.learning_rate, recipe.residual, recipe.milestones) == ("cls", 3e-5, False, [1.0, 2.5])
     assert (recipe.game, recipe.limit, recipe.vector_length, recipe.names) == ({"heads": 4}, 9, 2.0, ["yes", "no"])
     assert (recipe.epochs, recipe.ema) == (9, 0.5)
@@ -158,9 +193,9 @@ def test_wrong_flags(words):
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_file_reads(path):
-    recipe = Recipe.read(path)
-    neurogame = ("default", "mpnet", "paper", "paper-layer", "taught")
-    assert recipe.head == ("neurogame" if path.stem in neurogame else {"distil": "joint"}.get(path.stem, path.stem))
+    recipe = ClassifierRecipe.read(path)
+    assert recipe.head == {"distil": "joint", "grounded": "grounded"}.get(path.stem, "neurogame")
+    assert recipe.baseline == (path.stem if path.stem in ("dam", "esim") else None)
     options = {name: value for name, value in recipe.game.items() if name not in GAME}
     settings(options.pop("preset", "default"), options)  # no unknown option
 
@@ -169,7 +204,7 @@ GAME = ("heads", "head_dim", "temperature", "samples", "eval_samples")
 
 
 def test_the_paper_recipe_has_the_papers_numbers():
-    recipe = Recipe.read(CONFIGS / "paper.yaml")
+    recipe = ClassifierRecipe.read(CONFIGS / "paper.yaml")
     assert (recipe.encoder, recipe.head, recipe.train) == ("bert-base", "neurogame", "snli:train")
     assert (recipe.learning_rate, recipe.weight_decay, recipe.warmup, recipe.clip) == (3e-5, 0.02, 0.1, 1.0)
     assert (recipe.schedule, recipe.milestones, recipe.factor, recipe.epochs) == ("steps", [3.0, 4.0], 0.1, 5)
@@ -184,7 +219,7 @@ def test_the_paper_recipe_has_the_papers_numbers():
 
 
 def test_an_encoder_and_the_heads_on_it_have_one_lesson():
-    distil, taught = (Recipe.read(CONFIGS / f"{name}.yaml") for name in ("distil", "taught"))
+    distil, taught = (ClassifierRecipe.read(CONFIGS / f"{name}.yaml") for name in ("distil", "taught"))
     for option in ("train", "teacher", "teacher_weight", "views", "max_length"):
         assert getattr(distil, option) == getattr(taught, option), option
     assert (taught.near, taught.encoder) == (distil.encoder, "runs/nli/distil/joint-0")

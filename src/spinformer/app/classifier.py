@@ -1,43 +1,45 @@
-"""The classifier that the page explains: loaded once, asked many times."""
+"""The classifier that the page explains: loaded once, used for every request."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from spinformer.app import limits
-from spinformer.explain import Explanation, explain
+from spinformer.explain.explainer import Explainer
+from spinformer.explain.explanation import Explanation
 from spinformer.explain.grounded import TEMPERATURE
-from spinformer.models.load import load_classifier
+from spinformer.explain.methods.game import NO_GAME
 
 SAMPLES = 64
-# Coalitions for the pairs' values; each costs as many evaluations as there are pairs.
+# Coalitions for the values of pairs; each costs as many evaluations as there are pairs.
 PAIR_SAMPLES = 16
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A model with its tokenizer and its game."""
+    """An explainer of a classifier that has a game."""
 
-    model: Any
-    tokenizer: Any
+    explainer: Explainer
+
+    def __post_init__(self) -> None:
+        if self.explainer.grounded is None:
+            raise ValueError(NO_GAME)
 
     @classmethod
-    def load(cls, source: str, device: str = "cpu") -> "Classifier":
+    def load(cls, path_or_hub_id: str, device: str = "cpu") -> "Classifier":
         """From a folder, or a name on the hub."""
-        return cls(*load_classifier(source, device=device))
+        return cls(Explainer.from_pretrained(path_or_hub_id, device))
 
     def explain(
-        self, premise: object, hypothesis: object, temperature: object = TEMPERATURE, samples: object = SAMPLES
+        self, text: object, text_pair: object, temperature: object = TEMPERATURE, samples: object = SAMPLES
     ) -> Explanation:
         """Of a pair, within the page's limits; what lies outside of them is a ValueError for the visitor."""
-        first, second = limits.check_texts(premise, hypothesis)
-        found: Explanation = explain(
-            self.model,
-            self.tokenizer,
-            first,
-            second,
-            method="grounded",
+        assert self.explainer.grounded is not None
+        first, second = limits.check_texts(text, text_pair)
+        explainer = Explainer(
+            self.explainer.model,
+            self.explainer.tokenizer,
+            game=self.explainer.grounded.head,
             temperature=limits.number("The temperature", temperature, *limits.TEMPERATURES),
-            samples=limits.whole("The number of samples", samples, *limits.SAMPLES),
+            samples=limits.integer("The number of samples", samples, *limits.SAMPLES),
             pair_samples=PAIR_SAMPLES,
         )
-        return found
+        return explainer(first, second)

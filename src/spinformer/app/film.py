@@ -1,4 +1,4 @@
-"""A trajectory as HTML: the pictures of its steps, its energy as a curve, its errors. No file is written."""
+"""A trajectory as HTML: the image of each step with its error, and the energy as a curve. No file is written."""
 
 import base64
 import io
@@ -6,14 +6,15 @@ import io
 import torch
 from torch import Tensor
 
+from spinformer._base.extras import require
 from spinformer.app.digits import Film
-from spinformer.extras import require
 
+# Of the curve, in pixels: its size and the room for numbers around it.
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 220, 100, 34, 14
 
 
-def shown(film: Film) -> str:
-    """All that the page says of a trajectory."""
+def film_html(film: Film) -> str:
+    """All that the page shows of a trajectory."""
     frames = [_frame(film.clean, "picture", None, None)]
     for step, picture in enumerate(film.pictures):
         name = "damaged" if step == 0 else f"step {step}"
@@ -25,7 +26,7 @@ def shown(film: Film) -> str:
         f'<section class="card"><h3>The trajectory</h3><div class="film">{"".join(frames)}</div>'
         '<p class="legend">Below each picture its mean square error on the damaged pixels; '
         "orange pixels are hidden from the network</p></section>"
-        f'<section class="card"><h3>Its energy</h3>{curve(film.energies)}<p class="legend">{summary}</p></section>'
+        f'<section class="card"><h3>Its energy</h3>{energy_svg(film.energies)}<p class="legend">{summary}</p></section>'
         "</div>"
     )
 
@@ -39,24 +40,24 @@ def _frame(picture: Tensor, name: str, error: float | None, hidden: Tensor | Non
 
 
 def _png(picture: Tensor, hidden: Tensor | None) -> bytes:
-    """Grey, with hidden pixels in orange."""
+    """A grey image, with hidden pixels in orange."""
     grey = (picture.clamp(0, 1) * 255).round().byte()
-    colour = torch.stack([grey, grey, grey], -1)
+    color = torch.stack([grey, grey, grey], -1)
     if hidden is not None:
-        colour[hidden] = torch.tensor([213, 94, 0], dtype=torch.uint8)
-    kept = io.BytesIO()
-    require("PIL.Image", extra="app").fromarray(colour.numpy()).save(kept, format="PNG")
-    return kept.getvalue()
+        color[hidden] = torch.tensor([213, 94, 0], dtype=torch.uint8)
+    buffer = io.BytesIO()
+    require("PIL.Image", extra="app").fromarray(color.numpy()).save(buffer, format="PNG")
+    return buffer.getvalue()
 
 
-def curve(energies: list[float]) -> str:
-    """E(t) - E(0) as a line, in SVG: it takes the page's colours and any width."""
+def energy_svg(energies: list[float]) -> str:
+    """E(t) - E(0) at each step t as a line, in SVG, which takes the page's colours and any width."""
     values = [energy - energies[0] for energy in energies]
     low, high = min(values), max(values)
-    room = high - low or 1.0
+    span = high - low or 1.0
     last = max(len(values) - 1, 1)
     xs = [LEFT + (WIDTH - LEFT - 16) * step / last for step in range(len(values))]
-    ys = [TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / room for value in values]
+    ys = [TOP + (HEIGHT - TOP - BOTTOM) * (high - value) / span for value in values]
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in zip(xs, ys, strict=True))
     floor = HEIGHT - BOTTOM

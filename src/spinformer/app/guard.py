@@ -1,4 +1,4 @@
-"""What the server answers at all: the page, its assets and its queue; everything else does not exist.
+"""Which requests the server answers: those for the page, its assets and its queue; all others get 404.
 
 Gradio brings routes for files, uploads, proxies, documentation and more. The page needs none of them.
 """
@@ -23,7 +23,7 @@ DONE = re.compile(r"/gradio_api/(cancel|reset)")
 
 
 class Guard:
-    """An ASGI application before another: refuses all but what the page needs, and adds headers of caution.
+    """An ASGI application before another: refuses requests that the page does not need, and adds security headers.
 
     framed_by: hosts whose pages may show this one in a frame, as in a Content-Security-Policy.
     """
@@ -55,10 +55,10 @@ class Guard:
             if body is None:
                 await _refuse(send, 413, f"A request may have {limits.BYTES} bytes.")
                 return
-            if path == JOIN and not _plain(body):
+            if path == JOIN and not _has_scalars_only(body):
                 await _refuse(send, 400, "Expected a list of texts, numbers and choices.")
                 return
-            receive = _again(body, receive)
+            receive = _replay(body, receive)
         else:
             await _refuse(send, 404, "There is nothing here.")
             return
@@ -78,7 +78,7 @@ def _asset(path: str) -> bool:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """All of it, or None where it is too long."""
+    """The full body of a request, None where it is too long."""
     body = b""
     while True:
         message = await receive()
@@ -89,8 +89,8 @@ async def _body(receive: Receive) -> bytes | None:
             return body
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read, then whatever comes."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body that was read, then what follows it."""
     waiting = [body]
 
     async def receiving() -> Message:
@@ -101,13 +101,13 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return receiving
 
 
-def _plain(body: bytes) -> bool:
+def _has_scalars_only(body: bytes) -> bool:
     """Whether the data of a request are scalars: no files, no addresses to fetch from."""
     try:
-        found = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    data = found.get("data") if isinstance(found, dict) else None
+    data = content.get("data") if isinstance(content, dict) else None
     return isinstance(data, list) and all(item is None or isinstance(item, str | int | float) for item in data)
 
 

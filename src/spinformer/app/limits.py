@@ -11,16 +11,16 @@ SAMPLES = (8, 256)
 TEMPERATURES = (0.05, 2.0)
 STEPS = (1, 16)
 SIDE = 28
-DAMAGES = {"hide patches": 0.9, "add noise": 2.0}  # and the most of each
+DAMAGES = {"hide patches": 0.9, "add noise": 2.0}  # the largest amount of each
 SEEDS = 2**31 - 1
 # Requests that wait, requests that are worked on at once, and bytes of a request.
 QUEUE, AT_ONCE, BYTES = 64, 2, 64 * 1024
 _DRAWING = re.compile(rf"[0-9a-f]{{{2 * SIDE * SIDE}}}")
 
 
-def check_texts(premise: object, hypothesis: object) -> tuple[str, str]:
+def check_texts(text: object, text_pair: object) -> tuple[str, str]:
     """Both texts, neither empty nor too long."""
-    texts = (_text("premise", premise), _text("hypothesis", hypothesis))
+    texts = (_text("premise", text), _text("hypothesis", text_pair))
     count = sum(len(WORD.findall(text)) for text in texts)
     if count > WORDS:
         raise ValueError(f"Both texts together may have {WORDS} words; these have {count}.")
@@ -44,16 +44,16 @@ def number(name: str, value: object, low: float, high: float) -> float:
     return float(value)
 
 
-def whole(name: str, value: object, low: int, high: int) -> int:
+def integer(name: str, value: object, low: int, high: int) -> int:
     """A whole number within its bounds."""
-    found = number(name, value, low, high)
-    if found != int(found):
-        raise ValueError(f"{name} must be a whole number; got {found:g}.")
-    return int(found)
+    result = number(name, value, low, high)
+    if result != int(result):
+        raise ValueError(f"{name} must be a whole number; got {result:g}.")
+    return int(result)
 
 
 def damage(kind: object, amount: object) -> tuple[str, float]:
-    """How a picture is spoilt, and how much."""
+    """How a picture is damaged, and how much."""
     if not isinstance(kind, str) or kind not in DAMAGES:
         raise ValueError(f"The damage must be one of: {', '.join(DAMAGES)}.")
     return kind, number("The amount of damage", amount, 0, DAMAGES[kind])

@@ -1,6 +1,6 @@
-"""A place to draw a digit: a canvas of 28 by 28 pixels, drawn on with a pen, a finger or the arrow keys.
+"""A canvas of 28 by 28 pixels on which visitors draw a digit with a mouse, a finger or the arrow keys.
 
-The pixels stay in the browser until they are asked for, as hexadecimal digits: nothing is uploaded as a file.
+The pixels stay in the browser until a request sends them as hexadecimal digits: nothing is uploaded as a file.
 """
 
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from typing import Any
 from spinformer.app.limits import SIDE
 from spinformer.app.style import asset
 
-# Runs in the browser before a request: the canvas in the place of the component's own value.
-READ = "(pad, ...rest) => [document.querySelector('#pad canvas.drawing').dataset.code, ...rest]"
+# Runs in the browser before a request: sends the canvas's pixels instead of the component's own value.
+READ_PIXELS = "(pad, ...rest) => [document.querySelector('#pad canvas.drawing').dataset.code, ...rest]"
 
 
 def pad(gradio: Any, examples: Sequence[str]) -> Any:
-    """The component; `examples` are the pixels of the digits 0, 1, ... to choose from."""
+    """The Gradio component; examples: pixels of the digits 0, 1, ... to choose from, in hexadecimal."""
     buttons = "".join(
         f'<button type="button" data-code="{code}" aria-label="digit {digit}">'
         f'<canvas width="{SIDE}" height="{SIDE}" aria-hidden="true"></canvas></button>'

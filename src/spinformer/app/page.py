@@ -1,4 +1,4 @@
-"""The page itself, in Gradio: two tabs and what their buttons do."""
+"""The page in Gradio: two tabs, and what their buttons do."""
 
 import json
 import logging
@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from spinformer._base.extras import require
 from spinformer.app import film, limits, markup
 from spinformer.app.classifier import SAMPLES, Classifier
 from spinformer.app.digits import STRENGTH, STRENGTHS, Digits
-from spinformer.app.pad import READ, pad
+from spinformer.app.pad import READ_PIXELS, pad
 from spinformer.explain.grounded import TEMPERATURE
-from spinformer.extras import require
 
 TITLE = "spinformer: which words decided"
 # Short name, premise, hypothesis.
@@ -23,12 +23,12 @@ EXAMPLES = (
     ("Colours", "A boy in a red shirt kicks a ball.", "A boy in a blue shirt kicks a ball."),
 )
 INTRODUCTION = (
-    "Does the premise entail the hypothesis, contradict it, or neither? A classifier decides; the cooperative game "
-    "that it plays with its words says which of them decided, and which pairs, from one forward pass."
+    "Does the premise entail the hypothesis, contradict it, or neither? A classifier decides. Its cooperative game "
+    "says which words, and which pairs of words, decided, from one forward pass."
 )
 ATTRACTOR = (
-    "Self-attention as the descent of a local energy, trained here on a few thousand digits without backpropagation "
-    "when it is first asked. Choose a digit or draw one, damage it, and watch it being restored."
+    "Self-attention as the descent of a local energy. The network is trained here, at the first request, on a few "
+    "thousand digits, without backpropagation. Choose a digit or draw one, damage it, and watch it being restored."
 )
 log = logging.getLogger(__name__)
 
@@ -58,39 +58,30 @@ def _inference(gradio: Any, classifier: Classifier) -> None:
             premise = _textbox(gradio, "Premise", first[1])
             hypothesis = _textbox(gradio, "Hypothesis", first[2])
             button = gradio.Button("Explain", variant="primary", elem_id="explain")
-            temperature = gradio.Slider(
-                *limits.TEMPERATURES,
-                value=TEMPERATURE,
-                step=0.05,
-                label="Temperature γ of the Ising model",
-                info="Cold: attention decides; hot: it hesitates.",
-                elem_id="temperature",
-            )
-            samples = gradio.Slider(
-                *limits.SAMPLES,
-                value=SAMPLES,
-                step=8,
-                label="Samples",
-                info="Coalitions of words that are asked: more make standard errors smaller.",
-                elem_id="samples",
-            )
+            cold = "Cold: attention decides; hot: it hesitates."
+            label = "Temperature γ of the Ising model"
+            temperature = _slider(gradio, "temperature", label, limits.TEMPERATURES, TEMPERATURE, 0.05, cold)
+            more = "Coalitions of words: more make standard errors smaller."
+            samples = _slider(gradio, "samples", "Samples", limits.SAMPLES, SAMPLES, 8, more)
         with gradio.Column(scale=3, min_width=300):
-            result = gradio.HTML(markup.shown(classifier.explain(*first[1:])), elem_id="explanation")
-    answer = _careful(lambda *asked: markup.shown(classifier.explain(*asked)))
+            result = gradio.HTML(markup.explanation_html(classifier.explain(*first[1:])), elem_id="explanation")
+    answer = _guarded(lambda *values: markup.explanation_html(classifier.explain(*values)))
     inputs = [premise, hypothesis, temperature, samples]
     options = _options("explain", limits.AT_ONCE)
-    asked = gradio.on([button.click, premise.submit, hypothesis.submit], answer, inputs, result, **options)
+    request = gradio.on([button.click, premise.submit, hypothesis.submit], answer, inputs, result, **options)
     gradio.on([temperature.release, samples.release], answer, inputs, result, **options)
-    chosen = []
-    for one, (_, *texts) in zip(buttons, EXAMPLES, strict=True):
-        filled = one.click(None, None, [premise, hypothesis], js=f"() => {json.dumps(texts)}", api_visibility="private")
-        chosen.append(filled.then(answer, inputs, result, **options))
-    for event in (asked, *chosen):
+    requests = [request]
+    for example, (_, *texts) in zip(buttons, EXAMPLES, strict=True):
+        filled = example.click(
+            None, None, [premise, hypothesis], js=f"() => {json.dumps(texts)}", api_visibility="private"
+        )
+        requests.append(filled.then(answer, inputs, result, **options))
+    for event in requests:
         event.then(None, js=_show("explanation"), api_visibility="private")
 
 
 def _options(name: str, at_once: int) -> dict[str, Any]:
-    """Of a request that makes work: few at once, the last of many by one visitor, not in any list of functions."""
+    """Options of a request: at most `at_once` run at a time, a visitor's last one wins, the API does not list it."""
     return {
         "api_name": name,
         "api_visibility": "private",
@@ -102,7 +93,7 @@ def _options(name: str, at_once: int) -> dict[str, Any]:
 
 
 def _show(result: str) -> str:
-    """In the browser: where the page is narrow the result lies below the buttons; go there."""
+    """JavaScript that scrolls to the result where the page is narrow and the result is below the buttons."""
     return f"() => {{ innerWidth < 700 && document.getElementById('{result}').scrollIntoView(); }}"
 
 
@@ -112,47 +103,50 @@ def _textbox(gradio: Any, label: str, value: str) -> Any:
     )
 
 
+def _slider(
+    gradio: Any,
+    name: str,
+    label: str,
+    bounds: tuple[float, float],
+    value: float,
+    step: float,
+    info: str | None = None,
+) -> Any:
+    return gradio.Slider(*bounds, value=value, step=step, label=label, info=info, elem_id=name)
+
+
 def _attractor(gradio: Any, digits: Digits) -> None:
     with gradio.Row(elem_classes="columns"):
         with gradio.Column(scale=2, min_width=300):
             gradio.HTML(f'<p class="lead">{ATTRACTOR}</p>')
             picture = pad(gradio, digits.examples())
             kind = gradio.Radio(list(limits.DAMAGES), value="hide patches", label="Damage", elem_id="damage")
-            amount = gradio.Slider(
-                0,
-                max(limits.DAMAGES.values()),
-                value=0.4,
-                step=0.05,
-                label="Amount",
-                info=f"Share of hidden patches (up to {limits.DAMAGES['hide patches']:g}), or variance of the noise.",
-                elem_id="amount",
-            )
+            info = f"Share of hidden patches (up to {limits.DAMAGES['hide patches']:g}), or variance of the noise."
+            amount = _slider(gradio, "amount", "Amount", (0, max(limits.DAMAGES.values())), 0.4, 0.05, info)
             button = gradio.Button("Restore", variant="primary", elem_id="restore")
-            steps = gradio.Slider(*limits.STEPS, value=6, step=1, label="Steps", elem_id="steps")
-            strength = gradio.Slider(
-                *STRENGTHS, value=STRENGTH, step=0.05, label="Strength λ of the attention", elem_id="strength"
-            )
+            steps = _slider(gradio, "steps", "Steps", limits.STEPS, 6, 1)
+            strength = _slider(gradio, "strength", "Strength λ of the attention", STRENGTHS, STRENGTH, 0.05)
             seed = gradio.Number(0, label="Seed of the damage", precision=0, minimum=0, maximum=limits.SEEDS)
         with gradio.Column(scale=3, min_width=300):
             result = gradio.HTML('<p class="lead">The trajectory will be shown here.</p>', elem_id="trajectory")
-    answer = _careful(lambda *asked: film.shown(digits.watch(*asked)))
+    answer = _guarded(lambda *values: film.film_html(digits.watch(*values)))
     inputs = [picture, kind, amount, steps, strength, seed]
     options = _options("watch", 1)
-    asked = button.click(answer, inputs, result, js=READ, **options)
-    asked.then(None, js=_show("trajectory"), api_visibility="private")
-    gradio.on([steps.release, strength.release, amount.release], answer, inputs, result, js=READ, **options)
+    request = button.click(answer, inputs, result, js=READ_PIXELS, **options)
+    request.then(None, js=_show("trajectory"), api_visibility="private")
+    gradio.on([steps.release, strength.release, amount.release], answer, inputs, result, js=READ_PIXELS, **options)
 
 
-def _careful(answer: Callable[..., str]) -> Callable[..., str]:
-    """Errors of the visitor become a message; any other is logged, and the visitor learns only that there was one."""
+def _guarded(answer: Callable[..., str]) -> Callable[..., str]:
+    """`answer`, with errors of the visitor shown as a message; any other is logged, and the visitor gets no details."""
 
-    def answered(*asked: object) -> str:
+    def guarded(*values: object) -> str:
         try:
-            return answer(*asked)
+            return answer(*values)
         except ValueError as error:
-            return markup.message(str(error))
+            return markup.message_html(str(error))
         except Exception:
             log.exception("a request failed")
-            return markup.message("Something went wrong on the server. Please try another input.")
+            return markup.message_html("Something went wrong on the server. Please try another input.")
 
-    return answered
+    return guarded

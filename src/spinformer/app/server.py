@@ -1,12 +1,12 @@
-"""The page served: on this machine alone unless told otherwise, with nothing but the page to be had."""
+"""Serve the page: to this machine alone unless another host is named, and nothing but the page."""
 
 import socket
 from typing import Any
 
+from spinformer._base.extras import require
 from spinformer.app import limits
 from spinformer.app.guard import Guard
 from spinformer.app.style import css, theme
-from spinformer.extras import require
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 # Connections at once; a visitor holds two or three.
@@ -14,16 +14,16 @@ CONNECTIONS = 400
 
 
 def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...] | None = None) -> Any:
-    """The ASGI application of a page. hosts: names that a browser may call it by; None: any."""
+    """The ASGI application of a page. hosts: the host names that requests may use; None for any."""
     gradio = require("gradio", extra="app")
     fastapi = require("fastapi", extra="app")
     trusted = require("starlette.middleware.trustedhost", extra="app").TrustedHostMiddleware
-    own = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    own.add_middleware(Guard, framed_by=framed_by)
+    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_middleware(Guard, framed_by=framed_by)
     if hosts is not None:
-        own.add_middleware(trusted, allowed_hosts=list(hosts))
+        app.add_middleware(trusted, allowed_hosts=list(hosts))
     return gradio.mount_gradio_app(
-        own,
+        app,
         blocks,
         path="/",
         footer_links=[],
@@ -41,13 +41,13 @@ def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...
 
 
 def serve(blocks: Any, *, host: str = "127.0.0.1", port: int = 0, framed_by: str = "'self'") -> None:
-    """Until interrupted; port 0: a free one, which is printed."""
+    """Serve until interrupted; port 0: a free one, which is printed."""
     uvicorn = require("uvicorn", extra="app")
     bound = _bind(host, port)
     hosts = ("127.0.0.1", "localhost", "[::1]") if host in LOCAL else None
     app = application(blocks, framed_by=framed_by, hosts=hosts)
-    shown = f"[{host}]" if ":" in host else host
-    print(f"spinformer app: http://{shown}:{bound.getsockname()[1]} (Ctrl-C stops it)", flush=True)
+    name = f"[{host}]" if ":" in host else host
+    print(f"spinformer app: http://{name}:{bound.getsockname()[1]} (Ctrl-C stops it)", flush=True)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -70,7 +70,7 @@ def _bind(host: str, port: int) -> socket.socket:
         bound = socket.socket(kind, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        bound.listen(CONNECTIONS)  # who comes before the server is up waits
+        bound.listen(CONNECTIONS)  # visitors who come before the server is up wait
     except OSError as error:
         raise OSError(f"cannot listen on {host}, port {port}: {error}") from None
     return bound

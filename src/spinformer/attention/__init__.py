@@ -1,4 +1,4 @@
-"""Attention layers: thin modules over `spinformer.games` and `spinformer.ising`, and over `spinformer.attractor`."""
+"""Attention layers: NeuroGame (over `games` and `ising`) and attractor (over `attractor`)."""
 
 from spinformer.attention.attractor import AttractorAttention
 from spinformer.attention.neurogame import NeuroGameAttention

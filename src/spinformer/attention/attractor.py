@@ -6,20 +6,20 @@ import torch
 from torch import Tensor, nn
 
 from spinformer.attractor import energy as physics
-from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, LowRankCouplings, weighted
+from spinformer.attractor.couplings import SHAPES, FullCouplings, LowRankSpinCouplings, SpinCouplings, weighted
 from spinformer.attractor.gradient import energy_gradient, zeros
 from spinformer.attractor.relative import RelativeCouplings
 from spinformer.attractor.spins import NORMALISATIONS, standardise, unit
 
-WORKSPACE = {"cpu": 1 << 23, "cuda": 1 << 28}  # floats; beyond them a step goes through the sites in parts
+WORKSPACE = {"cpu": 1 << 23, "cuda": 1 << 28}  # floats; a step that needs more computes the sites in parts
 
 
 class AttractorAttention(nn.Module):
     """x_i' = λ Σ_{j≠i} α_ij J_ij x_j + γ x_i = -∂e_i/∂x_i + γ x_i,  e_i = -log Σ_{j≠i} exp(λ x_i J_ij x_j).
 
-    x_i in R^d, i = 1..N, are vector spins; J_ij (d, d) are learnt by pseudo-likelihood with the closed
-    gradient `coupling_gradient`, without backpropagation. D'Amico and Negri, "Self-attention as an
-    attractor network: transient memories without backpropagation", Eqs. 1-6.
+    x_i in R^d, i = 1..N, are vector spins; J_ij (d, d) are learnt by pseudo-likelihood with the closed gradient
+    `coupling_gradient`, without backpropagation. D'Amico and Negri, "Self-attention as an attractor network: transient
+    memories without backpropagation", ATT Eqs. 1-6.
 
     Args:
         n_tokens: N.
@@ -27,8 +27,8 @@ class AttractorAttention(nn.Module):
         shape: of the couplings: "full", "low-rank" (J_ij = L_i R_j') or "relative" (by offset on a grid).
         rank: of the low-rank shape.
         grid, reach: (rows, columns) of the relative shape's sites and how far its couplings reach.
-        normalisation: between steps: "sphere" (unit spins, the paper), "standard" (each component over
-            tokens, inside the step, the released notebook) or "none" (spins centred beforehand).
+        normalisation: between steps: "sphere" (unit spins, as in the paper), "standard" (each component over the
+            tokens, inside the step, as in the authors' notebook) or "none" (for spins that were centred before).
         strength: λ, multiplies J.
         inertia: γ.
         clamp: upper bound of the scores, or None.
@@ -56,11 +56,11 @@ class AttractorAttention(nn.Module):
         if normalisation not in NORMALISATIONS:
             raise ValueError(f"normalisation is one of {', '.join(NORMALISATIONS)}; got {normalisation!r}")
         generator = torch.Generator().manual_seed(seed)
-        self.pairs: Couplings
+        self.pairs: SpinCouplings
         if shape == "full":
             self.pairs = FullCouplings(n_tokens, dim, generator=generator)
         elif shape == "low-rank":
-            self.pairs = LowRankCouplings(n_tokens, dim, rank, generator=generator)
+            self.pairs = LowRankSpinCouplings(n_tokens, dim, rank, generator=generator)
         elif shape == "relative":
             if grid is None or grid[0] * grid[1] != n_tokens:
                 raise ValueError(f"relative couplings need a grid of {n_tokens} sites, got {grid}")
@@ -87,32 +87,26 @@ class AttractorAttention(nn.Module):
         self.pairs.resize(grid)
 
     def local_energy(self, x: Tensor) -> Tensor:
-        """e_i of every site: (B, N)."""
+        """e_i of every site: (B, N); ATT Eq. 4."""
         return physics.local_energy(self.pairs, self._check(x), **self._options(x))
 
     def energy(self, x: Tensor) -> Tensor:
         """E = Σ_i e_i: (B,)."""
-        return self.local_energy(x).sum(-1)
+        return self.local_energy(x).sum(-1)  # ATT Eq. 6
 
     def attention(self, x: Tensor) -> Tensor:
-        """α_ij: (B, N, N)."""
+        """α_ij: (B, N, N); ATT Eq. 2."""
         return physics.attention(self.pairs, self._check(x), strength=self.strength, clamp=self.clamp)
 
     def step(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """One step of Eq. 1, without normalisation; tokens where `mask` (B, N) is true are absent (zero)."""
+        """One step of ATT Eq. 1, without normalisation; tokens where `mask` (B, N) is true are absent (zero)."""
         x = self._check(x)
         if mask is not None:
             x = x.masked_fill(self._check_mask(mask, x)[..., None], 0.0)
         return physics.step(self.pairs, x, inertia=self.inertia, **self._options(x))
 
     def retrieve(
-        self,
-        x: Tensor,
-        steps: int,
-        mask: Tensor | None = None,
-        return_trajectory: bool = False,
-        *,
-        pin: bool = False,
+        self, x: Tensor, steps: int, mask: Tensor | None = None, return_trajectory: bool = False, *, pin: bool = False
     ) -> Tensor:
         """The state after `steps` steps with normalisation: (B, N, d), or all states (steps + 1, B, N, d).
 
@@ -122,13 +116,12 @@ class AttractorAttention(nn.Module):
             raise ValueError(f"expected a number of steps of at least 0, got {steps}")
         x = self._check(x)
         hidden = None if mask is None else self._check_mask(mask, x)[..., None]
-        given = x
         state = x if hidden is None else x.masked_fill(hidden, 0.0)
         states = [state]
         for t in range(steps):
             state = self._normalised_step(state, mask if t == 0 else None)
             if pin and hidden is not None:
-                state = torch.where(hidden, state, given)
+                state = torch.where(hidden, state, x)
             if return_trajectory:
                 states.append(state)
         return torch.stack(states) if return_trajectory else state
@@ -141,24 +134,25 @@ class AttractorAttention(nn.Module):
         """d mean_b(E) / d J (N, N, d, d) in closed form: -λ mean_b(α_ij x_i x_j')."""
         x = self._check(x)
         with torch.no_grad():
-            _, alpha = physics.felt(physics.scores(self.pairs, x, slice(None), self.strength), self.clamp)
+            scores = physics.scores(self.pairs, x, slice(None), self.strength)
+            _, alpha = physics.energy_and_attention(scores, self.clamp)
             hebb = torch.bmm(x.permute(1, 2, 0), weighted(alpha, x)) * (-self.strength / len(x))  # (N, d, d N)
         return hebb.unflatten(-1, (self.dim, self.n_tokens)).permute(0, 3, 1, 2)
 
     def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
-        """d mean_b(E) / d the shape's own parameters, in closed form and in their memory layout."""
+        """d mean_b(E) / d the parameters of this shape, in closed form and in their memory layout."""
         gradient = zeros(self.pairs)
         energy_gradient(self.pairs, self._check(x), gradient, strength=self.strength, clamp=self.clamp)
         return gradient
 
-    def felt(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The spins as the others feel them inside a step, and as training sees them."""
+    def step_input(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The spins that make the fields inside a step, and that training uses: standardised where a step does so."""
         return standardise(x, mask) if self.normalisation == "standard" else x
 
     def _normalised_step(self, x: Tensor, mask: Tensor | None) -> Tensor:
         options = self._options(x)
         if self.normalisation == "standard":
-            pulled = physics.step(self.pairs, self.felt(x, mask), inertia=0.0, **options)
+            pulled = physics.step(self.pairs, self.step_input(x, mask), inertia=0.0, **options)
             return pulled + self.inertia * x
         moved = physics.step(self.pairs, x, inertia=self.inertia, **options)
         return unit(moved) if self.normalisation == "sphere" else moved

@@ -1,4 +1,4 @@
-"""NeuroGame attention: a pooling layer whose weights are magnetisations of an Ising model of the tokens' game."""
+"""NeuroGame attention: a pooling layer whose weights are the mean field of an Ising model of the tokens' game."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,28 +7,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.precision import full_precision, safe_sqrt, widen
+from spinformer._base.rng import draw_seed
+from spinformer.attention.from_game import CRITICAL, Units, game_attention
 from spinformer.attention.output import NeuroGameOutput
-from spinformer.attention.play import CRITICAL, Units, play
 from spinformer.attention.settings import settings
 from spinformer.games import NormGame
-from spinformer.precision import full_precision, safe_sqrt, widen
-from spinformer.rng import draw_seed
 
 
 class NeuroGameAttention(nn.Module):
-    """v(C) = f(|sum over C of v_i|)                                       characteristic function (Eq. 2)
-    J_i = lambda_i phi_i / |phi|_1 + (1 - lambda_i) beta_i / |beta|_1      field (Eq. 6)
-    J_ij = E[Delta_ij v(C)]                                                coupling (Eq. 9)
-    <s_i> = tanh((J_i + sum_j J_ij <s_j>) / gamma)                         mean field (Eq. 16)
-    alpha_i = (1 + <s_i>) / 2,   z = sum_i alpha_i v_i                     attention (Eq. 11), output (Eq. 26)
+    """v(C) = f(|sum over C of v_i|)                                       characteristic function (NGT Eq. 2)
+    J_i = lambda_i phi_i / |phi|_1 + (1 - lambda_i) beta_i / |beta|_1      field (NGT Eq. 6)
+    J_ij = E[Delta_ij v(C)]                                                coupling (NGT Eq. 9)
+    <s_i> = tanh((J_i + sum_j J_ij <s_j>) / gamma)                         mean field (NGT Eq. 16)
+    alpha_i = (1 + <s_i>) / 2,   z = sum_i alpha_i v_i                     attention (NGT Eq. 11), output (NGT Eq. 26)
 
-    with v_i = W_v x_i and lambda_i = sigmoid(w . x_i + b): Algorithm 1 of the NeuroGame Transformer, for each head with
-    its own W_v, w, b and gamma; the heads' outputs are concatenated and projected (Eq. 27).
+    with v_i = W_v x_i and lambda_i = sigmoid(w . x_i + b) (NGT Eq. 7): Algorithm 1 of the NeuroGame Transformer. Every
+    attention head has its own W_v, w, b and gamma; their outputs are concatenated and projected (NGT Eq. 27).
 
-    dim: d; heads: H; head_dim: d_v, by default d for one head and d / H for several; temperature: gamma, one number or
-    one a head; samples, eval_samples: K in training and in evaluation. preset and overrides: see `Settings`.
-    With preset="paper" this is Algorithm 1 to the letter, but for one set of K coalitions serving all tokens.
+    dim: d; heads: H, attention heads; head_dim: d_v, by default d for one head and d / H for several; temperature:
+    gamma, one number or one per head; samples, eval_samples: K in training and in evaluation. preset and overrides: see
+    `Settings`. preset="paper" is Algorithm 1 to the letter, except that one set of K coalitions serves all tokens.
 
     In evaluation the coalitions are the same in every call, or come from `generator`, and do not depend on the batch,
     on the padding or on the order of the tokens. In training they come from `generator` or torch's global state.
@@ -75,7 +75,7 @@ class NeuroGameAttention(nn.Module):
 
     @property
     def temperature(self) -> Tensor:
-        """gamma of each head, (heads,)."""
+        """gamma of each attention head, (heads,)."""
         return widen(self.log_temperature).exp()
 
     def extra_repr(self) -> str:
@@ -100,9 +100,9 @@ class NeuroGameAttention(nn.Module):
         if not torch.is_autocast_enabled(x.device.type):
             read = read.to(self.value.weight.dtype)
         values = widen(self.value(read))
-        checks.finite("values", values, x=x)  # whatever is wrong in x is wrong in them: one look for both
+        checks.finite("values", values, x=x)  # what is not finite in x is not finite here: one check for both
         values = values.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
-        gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)
+        gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)  NGT Eq. 7
         if players is not None:
             gate = gate * players[:, None]
         return self._play(values, gate, players, generator)
@@ -120,37 +120,37 @@ class NeuroGameAttention(nn.Module):
     def _play(
         self, values: Tensor, gate: Tensor, players: Tensor | None, generator: torch.Generator | None
     ) -> NeuroGameOutput:
-        """From values and gates to attention and output; heads are so many more sequences, (B H, ...)."""
+        """From values and gates to attention and output; every attention head is a sequence of its own, (B H, ...)."""
         options, batch = self.settings, values.shape[0]
         mask = players if players is None or self.heads == 1 else players.repeat_interleave(self.heads, 0)
-        temperature = self.temperature
-        checks.positive("temperature", temperature)
-        heat = temperature.repeat(batch)  # (B H,)
+        per_head = self.temperature
+        checks.positive("temperature", per_head)
+        temperature = per_head.repeat(batch)  # (B H,)
         flat = values.flatten(0, 1)
         game = NormGame(flat, mask, options.activation, trusted=True)
+        units = None
         if options.units == "share":  # no coalition's sum is longer than the sum of all lengths
             longest = safe_sqrt(game.squares).sum(-1)
             game = game.rescaled(longest.masked_fill(longest <= 0, 1e30).reciprocal())
-        units = None
-        if options.units == "share":
             units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))
         fixed = not self.training and generator is None
-        found = play(
+        result = game_attention(
             game,
             gate.flatten(0, 1),
-            heat,
+            temperature,
             options,
             units,
             budget=self.samples if self.training else self.eval_samples,
             seed=torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator),
             shared=not self.training or options.draws == "shared",
         )
-        pooled = torch.bmm(found.attention[:, None], flat).squeeze(1)  # (B H, d_v)
+        pooled = torch.bmm(result.attention[:, None], flat).squeeze(1)  # (B H, d_v)  NGT Eq. 26
         if options.pooling == "mean":
-            pooled = pooled / found.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
-        return found.output(self.output(pooled.view(batch, -1).to(self.value.weight.dtype)), self.heads)
+            pooled = pooled / result.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
+        projected = self.output(pooled.view(batch, -1).to(self.value.weight.dtype))  # (B, d)  NGT Eq. 27
+        return result.output(projected, self.heads)
 
     @property
     def coupling_part(self) -> Tensor:
-        """The part of the critical strength that couplings may have, of each head, (heads,)."""
+        """The part of the critical strength that couplings may have, of each attention head, (heads,)."""
         return CRITICAL * widen(self.coupling_logit).sigmoid()

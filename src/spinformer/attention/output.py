@@ -1,4 +1,4 @@
-"""What a NeuroGame layer gives back: everything a reader of the paper would look for."""
+"""What a NeuroGame layer returns: every quantity of the paper, and diagnostics."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from spinformer.ising import Couplings
 
 @dataclass(frozen=True)
 class HeadCouplings:
-    """Couplings of every head, J_ij^(h): `matvec` on (B, heads, n), `dense` as (B, heads, n, n)."""
+    """Couplings of every attention head, J_ij^(h): `matvec` on (B, heads, n), `dense` as (B, heads, n, n)."""
 
     flat: Couplings
     heads: int
@@ -19,13 +19,13 @@ class HeadCouplings:
         return self.flat.matvec(m.flatten(0, 1)).unflatten(0, (-1, self.heads))
 
     def dense(self) -> Tensor:
-        """The matrices; O(n^2) memory whatever their form."""
+        """The matrices; O(n^2) memory, also for low-rank couplings."""
         return self.flat.dense().unflatten(0, (-1, self.heads))
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How far to trust the numbers, each (B, heads).
+    """How far to trust the numbers, each (B, heads), one for each attention head.
 
     ess: mean effective sample size of the estimates, at most the number of samples; residual: of the undamped
     mean-field map; converged: whether it is within the tolerance; steps: mean-field steps taken.
@@ -41,10 +41,14 @@ class Diagnostics:
 class NeuroGameOutput:
     """Our names and the paper's symbols; B sequences, n tokens, d = dim. Padding is 0 throughout.
 
-    pooled: z or z_cat, (B, d), Eqs. 26-27; attention: alpha, (B, heads, n), Eq. 11; shapley: phi, banzhaf: beta, as
-    estimated, before any normalisation, (B, heads, n), Eqs. 4-5; gate: lambda, (B, heads, n), Eq. 7; fields: J_i as
-    they enter the Hamiltonian, (B, heads, n), Eq. 6; couplings: J_ij as they enter it, Eq. 9; interactions: J_ij as
-    estimated, in the units of shapley and banzhaf; magnetization: <s_i>, (B, heads, n), Eq. 16.
+    pooled: z or z_cat, (B, d), NGT Eqs. 26-27. The others are (B, heads, n), or (B, heads, n, n) for pairs:
+    attention: alpha, NGT Eq. 11.
+    shapley, banzhaf: phi and beta as estimated, before any normalisation, NGT Eqs. 4-5; other indices where
+    `Settings.player_indices` names them.
+    gate: lambda, NGT Eq. 7.
+    fields, couplings: J_i and J_ij as they enter the Hamiltonian, NGT Eqs. 6, 9.
+    interactions: J_ij as estimated, in the units of shapley and banzhaf.
+    magnetization: <s_i>, NGT Eq. 16.
     """
 
     pooled: Tensor

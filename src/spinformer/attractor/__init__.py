@@ -1,10 +1,10 @@
 """Self-attention as an attractor network: vector spins, their couplings, energies and closed gradients.
 
-Pure functions on tensors and on the three shapes of couplings; `plain` holds the twins that read like
-the equations. The layer is `spinformer.attention.AttractorAttention`.
+Pure functions on tensors and on the three shapes of couplings. `reference` holds plain versions that read like the
+equations. The layer is `spinformer.attention.AttractorAttention`.
 """
 
-from spinformer.attractor.couplings import SHAPES, Couplings, FullCouplings, LowRankCouplings
+from spinformer.attractor.couplings import SHAPES, FullCouplings, LowRankSpinCouplings, SpinCouplings
 from spinformer.attractor.embedding import PatchEmbedding, check_images
 from spinformer.attractor.energy import attention, local_energy, step
 from spinformer.attractor.gradient import energy_gradient, field_gradient
@@ -14,11 +14,11 @@ from spinformer.attractor.spins import NORMALISATIONS, add_noise, hide_tokens, s
 __all__ = [
     "NORMALISATIONS",
     "SHAPES",
-    "Couplings",
     "FullCouplings",
-    "LowRankCouplings",
+    "LowRankSpinCouplings",
     "PatchEmbedding",
     "RelativeCouplings",
+    "SpinCouplings",
     "add_noise",
     "attention",
     "check_images",

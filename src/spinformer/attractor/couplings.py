@@ -9,9 +9,9 @@ for a range of sites i (its rows) and all j:
 
     scores(q, x)_ij = q_i J_ij x_j,     pull(w, x)_i = Σ_j w_ij J_ij x_j,     outer(l, w, x) = Σ_b l_i w_ij x_j'
 
-`outer` returns the last in terms of the shape's own parameters: it is the derivative of
-Σ_b Σ_ij w_ij l_i J_ij x_j. Tensors over pairs have the shape (sites, B, N); x is (B, N, d); w = None stands
-for w_ij = 1, which needs no tensor over pairs.
+`outer` gives the last in terms of the shape's parameters: it is the derivative of Σ_b Σ_ij w_ij l_i J_ij x_j.
+Tensors over pairs have the shape (sites, B, N); x is (B, N, d); w = None stands for w_ij = 1, which needs no tensor
+over pairs.
 """
 
 from abc import ABC, abstractmethod
@@ -22,8 +22,8 @@ from torch import Tensor, nn
 SHAPES = ("full", "low-rank", "relative")
 
 
-class Couplings(nn.Module, ABC):
-    """What the three shapes share: N sites, d components, rows of sites."""
+class SpinCouplings(nn.Module, ABC):
+    """J_ij (d, d) for N sites and d components: the interface of the three shapes."""
 
     n_tokens: int
     dim: int
@@ -62,7 +62,7 @@ class Couplings(nn.Module, ABC):
         """
 
 
-class RowCouplings(Couplings):
+class RowCouplings(SpinCouplings):
     """Shapes that are contracted by the rows of J: one matrix (d, d N) for each site."""
 
     @abstractmethod
@@ -129,7 +129,7 @@ class FullCouplings(RowCouplings):
         return {"weight": torch.linalg.vector_norm(tensors["weight"], dim=axes[per], keepdim=True)}
 
 
-class LowRankCouplings(Couplings):
+class LowRankSpinCouplings(SpinCouplings):
     """J_ij = L_i R_j': scores are queries L_i' x_i against keys R_j' x_j, as in a transformer's layer."""
 
     def __init__(self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Vector spins from images and back: the invertible embedding of the attractor paper, section V-A.
+"""Vector spins from images and back: the invertible embedding of ATT section V-A.
 
     p_k -> (p_k, 1 - p_k) / sqrt(p_k² + (1 - p_k)²),    s_i = the pairs of patch i,    x_i = F s_i
 
@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 
 def check_images(images: Tensor, shape: tuple[int, int, int], *, unbounded: bool = False) -> Tensor:
-    """`images` as (B, C, H, W) of `shape`, or an error that says what was expected and what came.
+    """`images` as (B, C, H, W) of `shape`; anything else is an error.
 
-    A single image may lack the batch and images of one channel may lack the channel. `unbounded` lets
-    values outside 0..1 through: noisy images have them.
+    A single image may lack the batch dimension, and images of one channel may lack the channel. `unbounded` allows
+    values outside 0..1, which noisy images have.
     """
     if not torch.is_tensor(images) or not images.is_floating_point():
         kind = images.dtype if torch.is_tensor(images) else type(images).__name__
@@ -91,14 +91,14 @@ class PatchEmbedding(nn.Module):
     def decode(self, spins: Tensor) -> Tensor:
         """Spins (..., N, d) of any length -> images (..., C, H, W) in 0..1.
 
-        p = u / (u + v) of each pair (u, v); a pair outside the positive quadrant, which no pixel has, is
-        read as the nearer end of the arc from black to white.
+        p = u / (u + v) of each pair (u, v). No pixel gives a pair outside the positive quadrant; such a pair is read as
+        the nearer end of the arc from black to white.
         """
         pairs = (spins @ self.frame).unflatten(-1, (self.patch_pixels, 2))
         u, v = pairs.unbind(-1)
         inside = u.clamp(min=0) / (u.clamp(min=0) + v.clamp(min=0)).clamp(min=torch.finfo(u.dtype).tiny)
-        beyond = (u > v).to(u.dtype)
-        return self.image(torch.where((u <= 0) & (v <= 0), beyond, inside))
+        nearest = (u > v).to(u.dtype)
+        return self.image(torch.where((u <= 0) & (v <= 0), nearest, inside))
 
     def hide(self, mask: Tensor) -> Tensor:
         """A mask of tokens (B, N) as a mask of pixels (B, C, H, W)."""

@@ -1,11 +1,12 @@
-"""Local energies, attention and dynamics of vector spins (Eqs. 1-6 of the attractor paper).
+"""Local energies, attention and dynamics of vector spins.
 
-    e_i = -log Σ_{j≠i} exp(λ x_i J_ij x_j),     E = Σ_i e_i
-    α_ij = softmax_j(λ x_i J_ij x_j),           x_i' = λ Σ_j α_ij J_ij x_j + γ x_i = -∂e_i/∂x_i + γ x_i
+    e_i = -log Σ_{j≠i} exp(λ x_i J_ij x_j),     E = Σ_i e_i                                   ATT Eqs. 4, 6
+    α_ij = softmax_j(λ x_i J_ij x_j)                                                          ATT Eq. 2
+    x_i' = λ Σ_j α_ij J_ij x_j + γ x_i = -∂e_i/∂x_i + γ x_i                                   ATT Eqs. 1, 3
 
-`strength` is λ, which multiplies J wherever it stands (section V-B); `inertia` is γ. `clamp` bounds the
-scores λ x_i J_ij x_j from above, as the released notebook does; a clamped pair then has no derivative.
-`chunk` bounds how many sites are worked on at once: B chunk N (d + 2) floats of workspace.
+`strength` is λ, which multiplies J wherever it stands (ATT section V-B); `inertia` is γ. `clamp` bounds the scores
+λ x_i J_ij x_j from above, as the authors' notebook does; a clamped pair then has no derivative. `chunk` bounds how many
+sites are computed at once: B chunk N (d + 2) floats of workspace.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from spinformer.attractor.couplings import Couplings
+from spinformer.attractor.couplings import SpinCouplings
 
 
 def chunks(sites: range, chunk: int | None) -> Iterator[slice]:
@@ -23,40 +24,35 @@ def chunks(sites: range, chunk: int | None) -> Iterator[slice]:
         yield slice(start, min(start + size, sites.stop))
 
 
-def scores(couplings: Couplings, x: Tensor, sites: slice, strength: float = 1.0) -> Tensor:
+def scores(couplings: SpinCouplings, x: Tensor, sites: slice, strength: float = 1.0) -> Tensor:
     """λ x_i J_ij x_j of the sites i: (S, B, N), minus infinity where i = j."""
     raw = couplings.scores(x[:, sites] * strength, x, sites)
     columns = torch.arange(x.shape[1], device=x.device)
-    own = (columns[sites, None] == columns)[:, None]
+    diagonal = (columns[sites, None] == columns)[:, None]
     if torch.is_grad_enabled():
-        return raw.masked_fill(own, float("-inf"))
-    return raw.masked_fill_(own, float("-inf"))
+        return raw.masked_fill(diagonal, float("-inf"))
+    return raw.masked_fill_(diagonal, float("-inf"))
 
 
 def local_energy(
-    couplings: Couplings,
-    x: Tensor,
-    *,
-    strength: float = 1.0,
-    clamp: float | None = None,
-    chunk: int | None = None,
+    couplings: SpinCouplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None, chunk: int | None = None
 ) -> Tensor:
     """e_i of every site: (B, N)."""
     parts = []
     for sites in chunks(range(x.shape[1]), chunk):
         s = scores(couplings, x, sites, strength)
-        parts.append(-torch.logsumexp(s if clamp is None else s.clamp(max=clamp), dim=-1))  # (S, B)
+        parts.append(-torch.logsumexp(s if clamp is None else s.clamp(max=clamp), dim=-1))  # (S, B)  ATT Eq. 4
     return torch.cat(parts).T
 
 
-def attention(couplings: Couplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None) -> Tensor:
+def attention(couplings: SpinCouplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None) -> Tensor:
     """α_ij, row i over all j: (B, N, N)."""
     s = scores(couplings, x, slice(None), strength)
-    return torch.softmax(s if clamp is None else s.clamp(max=clamp), dim=-1).transpose(0, 1)
+    return torch.softmax(s if clamp is None else s.clamp(max=clamp), dim=-1).transpose(0, 1)  # ATT Eq. 2
 
 
-def felt(s: Tensor, clamp: float | None) -> tuple[Tensor, Tensor]:
-    """e_i and -∂e_i/∂s_ij: the attention, without the pairs that `clamp` holds."""
+def energy_and_attention(s: Tensor, clamp: float | None) -> tuple[Tensor, Tensor]:
+    """e_i (S, B) and -∂e_i/∂s_ij (S, B, N) from scores s: the latter is α_ij, 0 for clamped pairs."""
     bounded = s if clamp is None else s.clamp(max=clamp)
     free = torch.logsumexp(bounded, dim=-1, keepdim=True)
     alpha = torch.exp(bounded - free)
@@ -64,7 +60,7 @@ def felt(s: Tensor, clamp: float | None) -> tuple[Tensor, Tensor]:
 
 
 def step(
-    couplings: Couplings,
+    couplings: SpinCouplings,
     x: Tensor,
     *,
     strength: float = 1.0,
@@ -75,6 +71,6 @@ def step(
     """x_i' = -∂e_i/∂x_i + γ x_i for every site: (B, N, d)."""
     parts = []
     for sites in chunks(range(x.shape[1]), chunk):
-        pulled = couplings.pull(felt(scores(couplings, x, sites, strength), clamp)[1], x, sites)
-        parts.append(torch.add(inertia * x[:, sites], pulled, alpha=strength))
+        _, alpha = energy_and_attention(scores(couplings, x, sites, strength), clamp)
+        parts.append(torch.add(inertia * x[:, sites], couplings.pull(alpha, x, sites), alpha=strength))  # ATT Eq. 1
     return torch.cat(parts, dim=1)

@@ -1,4 +1,4 @@
-"""Normalisations of vector spins, and the corruptions that retrieval is asked to undo."""
+"""Normalisations of vector spins, and the corruptions that retrieval has to undo."""
 
 import math
 
@@ -20,11 +20,11 @@ def standardise(x: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     if mask is None:
         return (x - x.mean(1, keepdim=True)) / x.std(1, correction=0, keepdim=True).clamp(min=1e-6)
-    seen = (~mask)[..., None].to(x.dtype)
-    count = seen.sum(1, keepdim=True).clamp(min=1)
-    mean = (x * seen).sum(1, keepdim=True) / count
-    spread = (((x - mean) * seen).square().sum(1, keepdim=True) / count).sqrt()
-    return (x - mean) / spread.clamp(min=1e-6) * seen
+    visible = (~mask)[..., None].to(x.dtype)
+    count = visible.sum(1, keepdim=True).clamp(min=1)
+    mean = (x * visible).sum(1, keepdim=True) / count
+    deviation = (((x - mean) * visible).square().sum(1, keepdim=True) / count).sqrt()
+    return (x - mean) / deviation.clamp(min=1e-6) * visible
 
 
 def hide_tokens(batch: int, n_tokens: int, fraction: float, *, generator: torch.Generator | None = None) -> Tensor:
@@ -39,8 +39,8 @@ def hide_tokens(batch: int, n_tokens: int, fraction: float, *, generator: torch.
 def add_noise(images: Tensor, variance: float, *, generator: torch.Generator | None = None) -> Tensor:
     """Gaussian noise on every pixel, then the noisy image rescaled about its mean to the variance of the clean one."""
     device = images.device if generator is None else generator.device
-    drawn = torch.randn(images.shape, generator=generator, device=device, dtype=images.dtype).to(images.device)
-    noisy = images + math.sqrt(variance) * drawn
+    noise = torch.randn(images.shape, generator=generator, device=device, dtype=images.dtype).to(images.device)
+    noisy = images + math.sqrt(variance) * noise
     axes = tuple(range(1, images.dim()))
     mean = noisy.mean(axes, keepdim=True)
     ratio = images.std(axes, keepdim=True) / noisy.std(axes, keepdim=True)

@@ -1,70 +1,76 @@
-"""Score a classifier on data sets: accuracy with a 95% interval, macro F1, calibration, and how the game fared.
+"""Score a classifier on data sets: accuracy with a 95% interval, macro F1, calibration, NeuroGame diagnostics.
 
 MODEL is a folder that `save_pretrained` wrote, or a name on the Hugging Face hub; any sequence classifier will do.
-DATA is a file (JSONL, CSV, TSV or Parquet, .gz or not), or a named set: snli:test, mnli:dev, sample:test; parts joined
-by "+" are scored as one. Classes are matched by name; data with entailment and non-entailment (HANS), or with just
+DATA is a file (JSONL, CSV, TSV or Parquet, also as .gz), or a named set: snli:test, mnli:dev, sample:test. Parts joined
+by "+" are scored as one. Classes are matched by name. Data with entailment and non-entailment (HANS), or with only
 entailment and neutral (MoNLI), is scored as entailment against all others.
 
-With --explanations it is not the answers that are scored but what explains them: see the options below.
+With --explanations the command scores explanations of the answers instead: see the options below.
 """
 
 import argparse
 import re
+from collections.abc import Container
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from spinformer import results
+from spinformer._base import records
 from spinformer.cli import evaluate_explanations
-from spinformer.data.texts import Texts, parts
+from spinformer.cli.options import (
+    add_columns,
+    add_device,
+    add_max_length,
+    add_model,
+    names_list,
+    short_name,
+    text_columns,
+    weight_digests,
+)
+from spinformer.data.texts import Texts
 from spinformer.evaluate import Evaluation, class_names, evaluate, load_classifier, map_classes
+
+BATCH_SIZE = 64
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("data", metavar="DATA", nargs="+")
-    parser.add_argument("--name", help="write results/NAME.json (default: no file)")
-    parser.add_argument("--results", type=Path, default=results.RESULTS, help="folder for it (default results)")
-    parser.add_argument(
-        "--output", type=Path, help="folder for figures (extra `plot`); with --explanations a JSON file"
+    add = parser.add_argument
+    add_model(parser)
+    add("data", metavar="DATA", nargs="+", help="files or named sets to score on")
+    add("--name", help="write RESULTS/NAME.json (default: no file)")
+    add("--results", type=Path, default=records.RESULTS, help="folder for that file (default %(default)s)")
+    add("--output", type=Path, help="folder for figures (extra `plot`); with --explanations a JSON file")
+    add(
+        "--batch-size", type=int, help=f"texts at a time (default {BATCH_SIZE}); masked texts with --explanations (256)"
     )
-    parser.add_argument("--batch-size", type=int, help="default 64; 256 for explanations")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens; longer ones are cut (default %(default)s)")
-    parser.add_argument(
-        "--columns",
-        type=words,
-        help="columns of the files: TEXT,LABEL or PREMISE,HYPOTHESIS,LABEL; for explanations no LABEL (default: found)",
-    )
-    parser.add_argument("--labels", type=words, help="the model's class names, in the order of its outputs: A,B,C")
-    parser.add_argument("--data-labels", type=words, help="class names of files that number their classes: A,B,C")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--bf16", action="store_true", help="bfloat16 autocast, on CUDA")
+    add_max_length(parser)
+    add_columns(parser, labelled=True, note="; with --explanations without LABEL")
+    add("--labels", type=names_list, help="the model's class names, in the order of its outputs: A,B,C")
+    add("--data-labels", type=names_list, help="class names of files that number their classes: A,B,C")
+    add_device(parser)
+    add("--bf16", action="store_true", help="bfloat16 autocast, on CUDA; not with --explanations")
     evaluate_explanations.configure(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the scores; write what was asked for."""
-    if evaluate_explanations.asked(args):
+    """Print the scores, and write the files that were named."""
+    if evaluate_explanations.is_requested(args):
         return evaluate_explanations.run(args)
-    from spinformer.data.named import load_texts
+    from spinformer.data.sources import load_texts
 
-    args.batch_size = 64 if args.batch_size is None else args.batch_size
-
+    args.batch_size = BATCH_SIZE if args.batch_size is None else args.batch_size
     if args.output is not None:
-        from spinformer.evaluate import figures
+        from spinformer.evaluate.answers import figures
 
-        figures.ready()
-    options = columns(args.columns, labelled=True)
+        figures.check_matplotlib()
+    options = text_columns(args.columns, labelled=True)
     sets: dict[str, Texts] = {}
     for source in args.data:
         sets[_key(source, sets)] = load_texts(source, names=args.data_labels, **options)
     model, tokenizer = load_classifier(args.model, device=args.device)
     names = class_names(model, args.labels)
     for texts in sets.values():
-        map_classes(names, texts)  # says what does not fit before any work
-    found = {
+        map_classes(names, texts)  # refuses classes that do not fit before any work
+    evaluations = {
         key: evaluate(
             model,
             tokenizer,
@@ -76,60 +82,36 @@ def run(args: argparse.Namespace) -> int:
         )
         for key, texts in sets.items()
     }
-    print(_table(found))
-    for key, evaluation in found.items():
+    print(_table(evaluations))
+    for key, evaluation in evaluations.items():
         print(f"\n{_details(key, evaluation)}")
     if args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
-        for key, evaluation in found.items():
+        for key, evaluation in evaluations.items():
             for kind, draw in (("confusion", figures.confusion_figure), ("reliability", figures.reliability_figure)):
                 path = args.output / f"{key}-{kind}.png"
                 draw(evaluation.scores, key).savefig(path, dpi=120)
                 print(f"  -> {path}")
     if args.name is not None:
         config = {name: getattr(args, name) for name in ("batch_size", "max_length", "device", "bf16")}
-        path = results.write(
+        digests = {name: digest for texts in sets.values() for name, digest in texts.digests}
+        path = records.write(
             args.name,
-            {key: evaluation.to_dict() for key, evaluation in found.items()},
-            command=f"spinformer evaluate {short(args.model)} {' '.join(map(short, args.data))}",
-            config={"model": short(args.model), "labels": list(names), **config},
-            data=weights(args.model) | {name: digest for texts in sets.values() for name, digest in texts.digests},
+            {key: evaluation.to_dict() for key, evaluation in evaluations.items()},
+            command=f"spinformer evaluate {short_name(args.model)} {' '.join(map(short_name, args.data))}",
+            config={"model": short_name(args.model), "labels": list(names), **config},
+            data=weight_digests(args.model) | digests,
             directory=args.results,
         )
         print(f"  -> {path}")
     return 0
 
 
-def words(text: str) -> list[str]:
-    """An option's value: words with commas between."""
-    found = [word.strip() for word in text.split(",")]
-    if not all(found):
-        raise argparse.ArgumentTypeError(f"expected names with commas between, as A,B; got {text!r}")
-    return found
-
-
-def columns(given: list[str] | None, *, labelled: bool) -> dict[str, Any]:
-    """What `load_texts` is told of the columns: one text or two, then the label where there is one."""
-    if given is None:
-        return {"labelled": labelled}
-    texts, label = (given[:-1], given[-1]) if labelled else (given, None)
-    if len(texts) not in (1, 2):
-        raise ValueError(
-            f"--columns must be one or two texts{' and the label' if labelled else ''}; got {','.join(given)}"
-        )
-    return {
-        "labelled": labelled,
-        "first": texts[0],
-        "second": texts[1] if len(texts) == 2 else None,
-        "label": label,
-    }
-
-
-def _table(found: dict[str, Evaluation]) -> str:
-    width = max(4, *map(len, found))
-    head = f"{'data':<{width}}{'rows':>9}{'accuracy':>11}{'95% interval':>20}{'macro F1':>10}{'ECE':>8}{'ESS':>8}"
-    lines = [head + f"{'converged':>11}"]
-    for key, evaluation in found.items():
+def _table(evaluations: dict[str, Evaluation]) -> str:
+    width = max(4, *map(len, evaluations))
+    columns = f"{'data':<{width}}{'rows':>9}{'accuracy':>11}{'95% interval':>20}{'macro F1':>10}{'ECE':>8}{'ESS':>8}"
+    lines = [columns + f"{'converged':>11}"]
+    for key, evaluation in evaluations.items():
         scores, game = evaluation.scores, evaluation.game
         interval = f"[{scores.interval[0]:.2%}, {scores.interval[1]:.2%}]"
         ess, converged = ("-", "-") if game is None else (f"{game.ess_mean:.1f}", f"{game.converged:.1%}")
@@ -146,7 +128,7 @@ def _details(key: str, evaluation: Evaluation) -> str:
     rule = "entailment against all others" if evaluation.rule == "two-class" else "classes matched by name"
     lines = [
         f"{key}: {rule}; {evaluation.truncated:,} cut to fit, {evaluation.dropped:,} without a gold label left out",
-        f"  {'class':<{width}}{'precision':>11}{'recall':>9}{'F1':>9}{'rows':>9}   given as "
+        f"  {'class':<{width}}{'precision':>11}{'recall':>9}{'F1':>9}{'rows':>9}   predicted"
         + "".join(f"{name:>{max(9, len(name) + 2)}}" for name in scores.names),
     ]
     for row, counts in zip(scores.classes, scores.confusion, strict=True):
@@ -164,21 +146,11 @@ def _details(key: str, evaluation: Evaluation) -> str:
     return "\n".join(lines)
 
 
-def short(source: str) -> str:
-    """Without the folders: results say which file, not where it lay."""
-    return "+".join(Path(part).name if Path(part).exists() else part for part in parts(source))
-
-
-def _key(source: str, taken: dict[str, Any]) -> str:
-    """A name for files and for documents that quote results: letters, digits and hyphens; no two alike."""
-    base = re.sub(r"[^\w-]+", "-", short(source)).strip("-")
+def _key(source: str, taken: Container[str]) -> str:
+    """A name for files and results: letters, digits and hyphens, with a number if it is `taken`."""
+    base = re.sub(r"[^\w-]+", "-", short_name(source)).strip("-")
     key, count = base, 1
     while key in taken:
         count += 1
         key = f"{base}-{count}"
     return key
-
-
-def weights(model: str) -> dict[str, str]:
-    """sha256 of a model's files of weights, by their names."""
-    return {path.name: results.sha256(path) for path in sorted(Path(model).glob("*.safetensors"))}

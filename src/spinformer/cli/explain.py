@@ -1,8 +1,8 @@
-"""Which words, and which pairs of words, decided: from one forward pass of a classifier that has a game.
+"""Show which words, and which pairs of words, decided.
 
-MODEL is a folder with a classifier and its game (`spinformer ground` makes one for any Hugging Face classifier). One
-that has none is explained by masking words, with some hundred passes (extra `compare`).
-Words that spoke for the decision are blue, those against it orange.
+MODEL is any Hugging Face sequence classifier. With a game, which `spinformer ground` learns, it is explained from one
+forward pass; without a game, from 512 passes over masked texts (--passes).
+Blue words speak for the explained class, orange ones against it.
 
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
 Many, in one report: spinformer explain MODEL --file pairs.csv --html report.html --figures pictures
@@ -11,131 +11,168 @@ Many, in one report: spinformer explain MODEL --file pairs.csv --html report.htm
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
-import torch
-
-from spinformer import checks
-from spinformer.cli.evaluate import columns, words
-from spinformer.progress import progress
+from spinformer._base import checks
+from spinformer._base.progress import progress
+from spinformer.cli.options import add_columns, add_device, add_max_length, add_model, text_columns
 
 if TYPE_CHECKING:
-    from spinformer.explain import Explanation
+    from spinformer.data.texts import Texts
+    from spinformer.explain import Explainer, Explanation
+    from spinformer.explain.inputs import CallOptions
 
-# Texts explained at a time.
-BATCH = 8
+# Options of `Explainer` that are passed on where they are given.
+MODEL_OPTIONS = ("game", "additive", "samples", "pair_samples", "temperature", "max_length", "seed")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
-    parser.add_argument("model", metavar="MODEL")
-    parser.add_argument("premise", metavar="TEXT", nargs="?", help="the text, or the premise")
-    parser.add_argument("hypothesis", metavar="SECOND", nargs="?", help="the hypothesis, for pairs")
-    parser.add_argument("--file", help="explain the texts or pairs of a file or named set instead, as sample:test")
-    parser.add_argument("--columns", type=words, help="of the file: TEXT or PREMISE,HYPOTHESIS (default: found)")
-    parser.add_argument("--limit", type=int, default=50, help="texts of the file, from its top (default %(default)s)")
-    parser.add_argument("--html", type=Path, metavar="PATH", help="write a report that needs nothing else to be read")
-    parser.add_argument(
-        "--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)"
+    """Add the options of the command."""
+    from spinformer.explain.methods import all_methods
+
+    methods = all_methods()
+    width = max(map(len, methods))
+    summaries = [f"  {name:<{width}}  {method.summary}" for name, method in methods.items()]
+    automatic = f"  {'auto':<{width}}  shapley where the classifier has a game, kernel-shap where not (the default)"
+    parser.epilog = "\n".join(["methods:", automatic, *summaries])
+    add = parser.add_argument
+    add_model(parser)
+    add("text", metavar="TEXT", nargs="?", help="the text, or the first of a pair")
+    add("text_pair", metavar="SECOND", nargs="?", help="the second of a pair")
+    add("--file", help="explain the texts or pairs of a file, or of a named set such as sample:test")
+    add_columns(parser)
+    add("--limit", type=int, default=50, help="explain only the first LIMIT texts of the file (default %(default)s)")
+    add("--method", choices=("auto", *methods), default="auto", metavar="METHOD", help="one of the methods below")
+    add("--target", metavar="CLASS", help="class to explain, by name or number (default: the predicted class)")
+    add(
+        "--passes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="masked passes for each text; they correct a game's values (default: 0 with a game, 512 for kernel-shap, "
+        "200 for shapley-sampling)",
     )
-    parser.add_argument("--output", type=Path, help="also save the explanation as JSON; with --file, a folder of them")
-    parser.add_argument("--method", choices=("auto", "grounded", "masked"), default="auto", help="default %(default)s")
-    parser.add_argument("--budget", type=int, default=512, help="masked passes, without a game (default %(default)s)")
-    parser.add_argument("--game", type=Path, metavar="FOLDER", help="where the game lies, if not with the model")
-    parser.add_argument("--samples", type=int, help="coalitions for the words' values (default 16)")
-    parser.add_argument("--pair-samples", type=int, help="coalitions for the pairs' (default 4)")
-    parser.add_argument("--temperature", type=float, help="gamma of the Ising model (default 0.25)")
-    parser.add_argument("--top", type=int, default=5, help="words and pairs to list (default 5)")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens kept (default 128)")
-    parser.add_argument("--seed", type=int, default=0, help="of the coalitions (default 0)")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    add("--until", type=float, metavar="E", help="masked passes until every word's standard error is at most E")
+    add("--html", type=Path, metavar="PATH", help="write a report as one HTML file that needs no other file")
+    add("--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)")
+    add("--output", type=Path, help="save the explanation as JSON; with --file, a folder of them")
+    add("--game", type=Path, metavar="FOLDER", help="folder of the game, if it is not the model's own")
+    add("--additive", type=Path, metavar="FOLDER", help="a saved additive explainer, for method additive-explainer")
+    add("--samples", type=int, help="coalitions for the values of words (default 16)")
+    add("--pair-samples", type=int, help="coalitions for the values of pairs (default 4)")
+    add("--temperature", type=float, help="temperature gamma of the Ising model (default 0.25)")
+    add("--top", type=int, default=5, help="number of words and of pairs to list (default %(default)s)")
+    add_max_length(parser)
+    add("--seed", type=int, default=0, help="random seed of the coalitions (default %(default)s)")
+    add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the explanations, and write what was asked for."""
-    first, second = _texts(args)
+    """Print the explanations, and write the files asked for."""
+    from spinformer._base.extras import require
+    from spinformer.explain.render.text import colored_text
+
+    texts = _texts(args)
     if args.html is not None and args.html.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--html must name a file that ends in .html; got {args.html}")
     checks.at_least("--top", args.top, 1)
     if args.figures is not None:
-        from spinformer.explain import pictures
-
-        pictures.ready()
-    from spinformer.explain import coloured
-
-    found = []
-    for explanation in _explained(args, first, second):
-        found.append(explanation)
-        print(coloured(explanation))
+        require("matplotlib", extra="plot")
+    explanations = []
+    for explanation in _explain(args, texts):
+        explanations.append(explanation)
+        print(colored_text(explanation), flush=True)
         if args.file is None:
             _print_numbers(explanation, args.top)
-    _write(args, found)
+    _write(args, explanations)
     return 0
 
 
-def _texts(args: argparse.Namespace) -> tuple[list[str], list[str] | None]:
-    if (args.premise is None) == (args.file is None):
+def _texts(args: argparse.Namespace) -> "Texts":
+    from spinformer.data.sources import load_texts
+    from spinformer.explain.inputs import as_texts
+
+    if (args.text is None) == (args.file is None):
         got = "neither" if args.file is None else "both"
         raise ValueError(f"expected a TEXT, with or without a SECOND, or --file FILE; got {got}")
     if args.file is None:
-        return [args.premise], None if args.hypothesis is None else [args.hypothesis]
-    from spinformer.data.named import load_texts
-
+        return as_texts(args.text, args.text_pair)
     checks.at_least("--limit", args.limit, 1)
-    texts = load_texts(args.file, **columns(args.columns, labelled=False))
+    texts = load_texts(args.file, **text_columns(args.columns, labelled=False))
     if not len(texts):
         raise ValueError(f"{args.file} has no texts")
-    if len(texts) > args.limit:
-        print(f"the first {args.limit:,} of {len(texts):,} texts (--limit)")
-    second = None if texts.second is None else list(texts.second[: args.limit])
-    return list(texts.first[: args.limit]), second
+    if len(texts) <= args.limit:
+        return texts
+    print(f"the first {args.limit:,} of {len(texts):,} texts (--limit)")
+    return texts.select(range(args.limit))
 
 
-def _explained(args: argparse.Namespace, first: list[str], second: list[str] | None) -> "Iterator[Explanation]":
-    from spinformer.explain import explain
-    from spinformer.explain.grounded import Grounded
-    from spinformer.models.load import load_classifier
+def _explain(args: argparse.Namespace, texts: "Texts") -> "Iterator[Explanation]":
+    """The explanations of the texts, BATCH at a time."""
+    from spinformer.explain.explainer import BATCH, Explainer
 
-    model, tokenizer = load_classifier(args.model, device=args.device)
-    names = ("method", "budget", "samples", "pair_samples", "temperature", "max_length", "seed")
-    options: dict[str, Any] = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    if args.game is not None:
-        options["grounded"] = Grounded.load(args.game, model)
-    starts = range(0, len(first), BATCH)
-    for start in starts if len(first) <= BATCH else progress(starts, "explain"):
+    given = {name: getattr(args, name) for name in MODEL_OPTIONS if getattr(args, name) is not None}
+    explainer = Explainer.from_pretrained(args.model, args.device, **given)
+    target = None if args.target is None else _class(args.target, explainer)
+    options: CallOptions = {"method": args.method, "target": target, "passes": args.passes, "until": args.until}
+    for start in range(0, len(texts), BATCH):
         part = slice(start, start + BATCH)
-        yield from explain(model, tokenizer, first[part], None if second is None else second[part], **options)
+        second = None if texts.second is None else list(texts.second[part])
+        yield from explainer(list(texts.first[part]), second, **options)
 
 
-def _print_numbers(found: "Explanation", top: int) -> None:
-    print(f"\n  {'word':<16}{'Shapley':>9}{'±':>8}{'Banzhaf':>9}{'attention':>11}")
-    for word in found.top_words(top):
-        numbers = f"{word.shapley:>+9.3f}{word.shapley_stderr:>8.3f}{word.banzhaf:>+9.3f}{word.attention or 0:>11.3f}"
-        print(f"  {word.text:<16}{numbers}")
-    print("\n  pairs")
-    for one, other, value in found.top_pairs(top):
-        print(f"  {one.text + ' - ' + other.text:<32}{value:>+9.3f}  {'synergy' if value > 0 else 'antagonism'}")
+def _class(target: str, explainer: "Explainer") -> str | int:
+    """The name of a class, or its number where no class has that name."""
+    return int(target) if target.isdecimal() and target not in explainer.context().labels else target
 
 
-def _write(args: argparse.Namespace, found: "list[Explanation]") -> None:
-    names = ["explanation"] if args.file is None else [f"{place:04d}" for place in range(1, len(found) + 1)]
+def _print_numbers(explanation: "Explanation", count: int) -> None:
+    """The `count` most important words, with the numbers that the method gives, and the strongest pairs."""
+    from spinformer.explain.render.layout import score_name
+
+    words = explanation.top_words(count)
+    score = score_name(explanation).removesuffix(" value")
+    columns: dict[str, tuple[str, int, str]] = {  # field of a word, width, format
+        score: ("importance", 11, "+.3f"),
+        "±": ("importance_stderr", 8, ".3f"),
+        "Banzhaf": ("banzhaf", 11 if score == "Banzhaf" else 9, "+.3f"),
+        "attention": ("attention", 11, ".3f"),
+    }
+    known = {
+        name: column for name, column in columns.items() if all(getattr(word, column[0]) is not None for word in words)
+    }
+    print(f"\n  {'word':<16}" + "".join(f"{name:>{width}}" for name, (_, width, _) in known.items()))
+    for word in words:
+        cells = (f"{format(getattr(word, field), digits):>{width}}" for field, width, digits in known.values())
+        print(f"  {word.text:<16}{''.join(cells)}")
+    if explanation.pairs:
+        print("\n  pairs")
+    for first, second, value in explanation.top_pairs(count):
+        kind = "synergy" if value > 0 else "antagonism"
+        print(f"  {first.text + ' - ' + second.text:<32}{value:>+9.3f}  {kind}")
+
+
+def _write(args: argparse.Namespace, explanations: "list[Explanation]") -> None:
+    numbers = range(1, len(explanations) + 1)
+    named = list(
+        zip(["explanation"] if args.file is None else map("{:04d}".format, numbers), explanations, strict=True)
+    )
     if args.output is not None and args.file is None:
-        print(f"\nsaved as {found[0].save(args.output)}")
+        print(f"\nsaved as {explanations[0].save(args.output)}")
     elif args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
-        for name, explanation in zip(names, found, strict=True):
+        for name, explanation in named:
             explanation.save(args.output / f"{name}.json")
         print(f"\nsaved in {args.output}")
     if args.html is not None:
-        from spinformer.explain.html import save_html
+        from spinformer.explain.render.html import save_html
 
-        print(f"report: {save_html(found, args.html)}")
+        print(f"report: {save_html(explanations, args.html)}")
     if args.figures is not None:
         from spinformer.explain.explanation import PlotKind
 
         args.figures.mkdir(parents=True, exist_ok=True)
-        every = list(zip(names, found, strict=True))
-        for name, explanation in every if len(every) == 1 else progress(every, "draw"):
+        for name, explanation in named if len(named) == 1 else progress(named, "draw"):
             for kind in get_args(PlotKind):
                 explanation.plot(kind, args.figures / f"{name}-{kind}.png")
-        print(f"pictures: {args.figures}")
+        print(f"figures: {args.figures}")

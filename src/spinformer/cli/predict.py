@@ -1,6 +1,6 @@
-"""Classify texts or pairs of texts: one line of JSON for each, with the label and every class's probability.
+"""Classify texts or pairs of texts: one line of JSON for each, with the label and the probability of every class.
 
-Standard input, .jsonl and .txt files are answered as they are read, line by line:
+Standard input, .jsonl and .txt files are answered line by line as they are read:
   {"premise": ..., "hypothesis": ...}     or {"text": ...}, or other usual names, or those that --columns gives
   premise<TAB>hypothesis
 CSV, TSV and Parquet files (with a header) and named sets (snli:test) are read as `spinformer evaluate` reads them.
@@ -13,37 +13,46 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import torch
-
-from spinformer import checks
-from spinformer.cli.evaluate import columns, words
-from spinformer.data.columns import find
-from spinformer.data.files import DAMAGED, opened
+from spinformer._base import checks
+from spinformer.cli.options import (
+    ColumnOptions,
+    add_columns,
+    add_device,
+    add_max_length,
+    add_model,
+    names_list,
+    text_columns,
+)
+from spinformer.data.columns import find_columns
+from spinformer.data.files import GZIP_ERRORS, open_binary
 from spinformer.data.texts import Texts
-from spinformer.evaluate import class_names, load_classifier, predict
 
 Row = tuple[str, ...]
 LINES = (".jsonl", ".jsonl.gz", ".txt", ".txt.gz")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="a folder that `save_pretrained` wrote, or a name on the hub")
-    parser.add_argument("files", metavar="FILE", nargs="*", help="default, and '-': standard input")
+    """Add the options of the command."""
+    add_model(parser)
+    parser.add_argument("files", metavar="FILE", nargs="*", help="files to read; '-', the default, is standard input")
     parser.add_argument("--output", type=Path, help="file for the answers (default: standard output)")
-    parser.add_argument("--batch-size", type=int, default=64, help="lines answered at a time (default %(default)s)")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens; longer ones are cut (default %(default)s)")
-    parser.add_argument("--columns", type=words, help="TEXT or PREMISE,HYPOTHESIS (default: found)")
-    parser.add_argument("--labels", type=words, help="the model's class names, in the order of its outputs: A,B,C")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--batch-size", type=int, default=64, help="texts answered at a time (default %(default)s)")
+    add_max_length(parser)
+    add_columns(parser)
+    parser.add_argument("--labels", type=names_list, help="the model's class names, in the order of its outputs: A,B,C")
+    add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer every line."""
+    """Answer every text."""
+    from spinformer.evaluate.answers.class_mapping import class_names
+    from spinformer.models.loading import load_classifier
+    from spinformer.models.predict import predict
+
     checks.at_least("--batch-size", args.batch_size, 1)
-    options = columns(args.columns, labelled=False)
+    options = text_columns(args.columns, labelled=False)
     sources = args.files or ["-"]
     for source in sources:
         if source != "-" and source.endswith(LINES) and not Path(source).is_file():
@@ -59,53 +68,53 @@ def run(args: argparse.Namespace) -> int:
             args.output.parent.mkdir(parents=True, exist_ok=True)
             out = stack.enter_context(args.output.open("w", encoding="utf-8"))
         rows = (row for source in sources for row in _rows(source, options))
-        for chunk in _chunks(rows, args.batch_size):
-            texts = Texts([row[0] for row in chunk], [row[1] for row in chunk] if len(chunk[0]) == 2 else None)
-            found = predict(
+        for batch in _batches(rows, args.batch_size):
+            texts = Texts([row[0] for row in batch], [row[1] for row in batch] if len(batch[0]) == 2 else None)
+            predictions = predict(
                 model, tokenizer, texts, batch_size=args.batch_size, max_length=args.max_length, progress=False
             )
-            for shares in found.logits.double().softmax(1).tolist():
-                label = names[max(range(len(names)), key=shares.__getitem__)]
-                answer = {"label": label, "probabilities": dict(zip(names, shares, strict=True))}
+            for probabilities in predictions.logits.double().softmax(1).tolist():
+                label = names[max(range(len(names)), key=probabilities.__getitem__)]
+                answer = {"label": label, "probabilities": dict(zip(names, probabilities, strict=True))}
                 out.write(json.dumps(answer) + "\n")
             out.flush()
-            count, truncated = count + len(chunk), truncated + found.truncated
+            count, truncated = count + len(batch), truncated + predictions.truncated
     if truncated:
         print(f"{truncated:,} of {count:,} were cut to {args.max_length} tokens", file=sys.stderr)
     return 0
 
 
-def _chunks(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    """Up to `size` rows at a time, texts and pairs apart; those before a bad line come before its error."""
-    chunk: list[Row] = []
+def _batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    """Up to `size` rows at a time, either texts or pairs; rows before a bad line come before its error."""
+    batch: list[Row] = []
     try:
         for row in rows:
-            if chunk and len(row) != len(chunk[0]):
-                yield chunk
-                chunk = []
-            chunk.append(row)
-            if len(chunk) == size:
-                yield chunk
-                chunk = []
+            if batch and len(row) != len(batch[0]):
+                yield batch
+                batch = []
+            batch.append(row)
+            if len(batch) == size:
+                yield batch
+                batch = []
     except ValueError:
-        if chunk:
-            yield chunk
+        if batch:
+            yield batch
         raise
-    if chunk:
-        yield chunk
+    if batch:
+        yield batch
 
 
-def _rows(source: str, options: dict[str, Any]) -> Iterator[Row]:
+def _rows(source: str, options: ColumnOptions) -> Iterator[Row]:
     if source == "-":
         yield from _parse(sys.stdin.buffer, "standard input", options)
     elif source.endswith(LINES):
-        with opened(Path(source)) as file:
+        with open_binary(Path(source)) as file:
             try:
                 yield from _parse(file, Path(source).name, options)
-            except DAMAGED as error:
+            except GZIP_ERRORS as error:
                 raise ValueError(f"{source} is damaged: {error}") from None
     else:
-        from spinformer.data.named import load_texts
+        from spinformer.data.sources import load_texts
 
         texts = load_texts(source, **options)
         pairs = zip(texts.first, strict=True) if texts.second is None else zip(texts.first, texts.second, strict=True)
@@ -113,8 +122,8 @@ def _rows(source: str, options: dict[str, Any]) -> Iterator[Row]:
             yield _checked(row, f"{texts.source}, row {number}")
 
 
-def _parse(lines: Iterable[bytes], source: str, options: dict[str, Any]) -> Iterator[Row]:
-    """A row a line; lines without anything are a matter of course at the end alone, where answers stay in step."""
+def _parse(lines: Iterable[bytes], source: str, options: ColumnOptions) -> Iterator[Row]:
+    """One row for each line. Empty lines are allowed at the end only: elsewhere answers would fall out of step."""
     empty: str | None = None
     for number, line in enumerate(lines, 1):
         where = f"{source}, line {number}"
@@ -126,11 +135,11 @@ def _parse(lines: Iterable[bytes], source: str, options: dict[str, Any]) -> Iter
             empty = empty or where
             continue
         if empty:
-            _fields("", empty, options)  # refuses it
+            _fields("", empty, options)  # raises the error for an empty line
         yield _checked(_fields(text, where, options), where)
 
 
-def _fields(text: str, where: str, options: dict[str, Any]) -> Row:
+def _fields(text: str, where: str, options: ColumnOptions) -> Row:
     if not text.lstrip().startswith("{"):
         parts = text.split("\t")
         if len(parts) != 2:
@@ -141,7 +150,7 @@ def _fields(text: str, where: str, options: dict[str, Any]) -> Row:
         record = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{where}: expected a JSON object; {error}") from None
-    return tuple(record[key] for key in find(list(record), where, **options).wanted)
+    return tuple(record[key] for key in find_columns(list(record), where, **options).wanted)
 
 
 def _checked(row: Row, where: str) -> Row:

@@ -28,12 +28,12 @@ SYNONYMS = {
     **dict.fromkeys(("not-entailment", "no-entailment", "not-entailed", "non-entailed"), "non-entailment"),
 }
 MISSING = ("", "-", "-1")
-DECIMAL = re.compile(r"(-?\d+)\.0+", re.ASCII)  # a whole number, as tables with gaps have it
+DECIMAL = re.compile(r"(-?\d+)\.0+", re.ASCII)  # an integer, as tables with missing values have it
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to read; `second` is None for single texts, `label` where labels are not asked for."""
+    """The columns to read; `second` is None for single texts, `label` where no labels are read."""
 
     first: str
     second: str | None
@@ -41,12 +41,12 @@ class Columns:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """Those that are there, in this order."""
+        """Their names, in this order."""
         return tuple(name for name in (self.first, self.second, self.label) if name is not None)
 
 
-def find(
-    found: Sequence[str],
+def find_columns(
+    available: Sequence[str],
     source: str,
     *,
     first: str | None = None,
@@ -54,13 +54,13 @@ def find(
     label: str | None = None,
     labelled: bool = True,
 ) -> Columns:
-    """The columns given, or those among `found` with a usual name, in any case."""
+    """The columns given, or those of `available` with a usual name, in upper or lower case."""
     if second is not None and first is None:
         raise ValueError(f"second={second!r} was given without first; name both columns of the pair")
     for given in (first, second, label if labelled else None):
-        if given is not None and given not in found:
-            raise ValueError(f"{source}: no column {given!r}; its columns are {', '.join(map(repr, found))}")
-    spelt = {name.strip().lower(): name for name in reversed(found)}
+        if given is not None and given not in available:
+            raise ValueError(f"{source}: no column {given!r}; its columns are {', '.join(map(repr, available))}")
+    spelt = {name.strip().lower(): name for name in reversed(available)}
     if first is None:
         pair = next((pair for pair in PAIRS if pair[0] in spelt and pair[1] in spelt), None)
         if pair is not None:
@@ -70,20 +70,20 @@ def find(
     if first is None:
         pairs = ", ".join(f"{a} + {b}" for a, b in PAIRS)
         raise ValueError(
-            f"{source}: no text column; its columns are {', '.join(map(repr, found)) or 'none'}; "
+            f"{source}: no text column; its columns are {', '.join(map(repr, available)) or 'none'}; "
             f"looked for {pairs}, or one of {', '.join(SINGLES)}"
         )
     if labelled and label is None:
         label = next((spelt[name] for name in LABELS if name in spelt), None)
         if label is None:
             raise ValueError(
-                f"{source}: no label column; its columns are {', '.join(map(repr, found))}; "
+                f"{source}: no label column; its columns are {', '.join(map(repr, available))}; "
                 f"looked for {', '.join(LABELS)}"
             )
     return Columns(first, second, label if labelled else None)
 
 
-def build(
+def build_texts(
     rows: Iterable[tuple[int, Sequence[Any]]],
     columns: Columns,
     source: str,
@@ -91,7 +91,7 @@ def build(
     names: Sequence[str] | None = None,
     drop_blank: bool = False,
 ) -> Texts:
-    """Texts of `rows`, each its line and its cells in the order of `columns.wanted`.
+    """Texts of `rows`, each a line number and cells in the order of `columns.wanted`.
 
     Rows without a gold label are dropped and counted; with `drop_blank`, rows with an empty text too.
     """
@@ -107,28 +107,28 @@ def build(
         values = [_label(row[-1], source, line) for line, row in zip(lines, cells, strict=True)]
         gold = [value for value in values if value is not None]
         classes = classes or infer_names(gold, source, paired=columns.second is not None)
-        coder = Coder(classes, given=bool(names))
-        labels = [coder(value, source, line) for line, value in zip(lines, values, strict=True)]
+        encode = LabelEncoder(classes, given=bool(names))
+        labels = [encode(value, source, line) for line, value in zip(lines, values, strict=True)]
 
     texts: list[list[str]] = [[] for _ in range(1 if columns.second is None else 2)]
-    kept: list[int] = []
+    complete: list[int] = []
     headings = (columns.first, columns.second)
     for k, (line, row) in enumerate(zip(lines, cells, strict=True)):
         if labels and labels[k] is None:
             continue
         stripped = [_text(row[j], headings[j], source, line, drop_blank) for j in range(len(texts))]
         if all(stripped):
-            kept.append(k)
+            complete.append(k)
             for column, text in zip(texts, stripped, strict=True):
                 column.append(text)
-    if not kept:
+    if not complete:
         raise ValueError(f"{source}: none of its {len(lines)} rows has a gold label and a text")
     return Texts(
         first=texts[0],
         second=None if columns.second is None else texts[1],
-        labels=[code for k in kept if (code := labels[k]) is not None] if labels else None,
+        labels=[code for k in complete if (code := labels[k]) is not None] if labels else None,
         names=classes,
-        dropped=len(lines) - len(kept),
+        dropped=len(lines) - len(complete),
         source=source,
     )
 
@@ -136,7 +136,7 @@ def build(
 def infer_names(values: Sequence[str | int], source: str, *, paired: bool) -> tuple[str, ...]:
     """The class names that labels stand for where none are given."""
     distinct = sorted(set(values), key=str)
-    if all(isinstance(value, int) or _whole(value) for value in distinct):
+    if all(isinstance(value, int) or _is_integer(value) for value in distinct):
         numbers = sorted(set(map(int, distinct)))
         if paired and set(numbers) <= set(range(len(NLI_LABELS))):
             return NLI_LABELS
@@ -149,7 +149,7 @@ def infer_names(values: Sequence[str | int], source: str, *, paired: bool) -> tu
         spelt.setdefault(_key(value), value)
     known = inference_names(strings, paired=paired)
     if known is None and paired and set(NLI_LABELS) <= {_canonical(value) for value in strings}:
-        return NLI_LABELS  # and something besides, which is rather a slip than a class
+        return NLI_LABELS  # and another label, which is rather a typing error than a class
     return known or tuple(spelt.values())
 
 
@@ -159,38 +159,38 @@ def inference_names(labels: Sequence[str], *, paired: bool) -> tuple[str, ...] |
     return next((names for names in (NLI_LABELS, TWO_WAY) if known <= set(names)), None)
 
 
-class Coder:
-    """Positions of labels in `names`: a string by its name or a synonym, whatever its case; an integer as it is."""
+class LabelEncoder:
+    """Indices of labels in `names`: a string by its name or a synonym, in any case; an integer as it is."""
 
     def __init__(self, names: Sequence[str], *, given: bool = True) -> None:
         self.names, self.given = tuple(names), given
-        self.positions = {_canonical(name): k for k, name in enumerate(self.names)}
+        self.indices = {_canonical(name): k for k, name in enumerate(self.names)}
         literal = {_key(name): k for k, name in enumerate(self.names)}
         if len(literal) != len(self.names):
             raise ValueError(f"names must differ in more than their case; got {self.names}")
-        self.positions |= literal
-        # Numbers that are themselves names, not positions: a file with the classes 1 to 5.
-        self.numbers = all(map(_whole, self.names))
-        self.seen: dict[str | int, int] = {}
+        self.indices |= literal
+        # Numbers that are themselves names, not indices: a file with the classes 1 to 5.
+        self.numbers = all(map(_is_integer, self.names))
+        self.cache: dict[str | int, int] = {}
 
     def __call__(self, value: str | int | None, source: str, line: int) -> int | None:
-        """The position of `value`; None stays None."""
+        """The index of `value`; None stays None."""
         if value is None:
             return None
-        if value not in self.seen:
-            self.seen[value] = self._position(value, source, line)
-        return self.seen[value]
+        if value not in self.cache:
+            self.cache[value] = self._index(value, source, line)
+        return self.cache[value]
 
-    def _position(self, value: str | int, source: str, line: int) -> int:
+    def _index(self, value: str | int, source: str, line: int) -> int:
         text = str(value)
         if isinstance(value, str) or self.numbers:
-            position = self.positions.get(_key(text), self.positions.get(_canonical(text)))
-            if position is not None:
-                return position
-        if not self.numbers and _whole(text) and 0 <= int(text) < len(self.names):
+            index = self.indices.get(_key(text), self.indices.get(_canonical(text)))
+            if index is not None:
+                return index
+        if not self.numbers and _is_integer(text) and 0 <= int(text) < len(self.names):
             return int(text)
         expected = "" if isinstance(value, str) else f" 0 to {len(self.names) - 1}, for"
-        others = "" if self.given else "; where it is a class of its own, give the names of all classes"
+        others = "" if self.given else "; if it is another class, give the names of all classes"
         among = f"{expected} {', '.join(self.names)}"
         raise ValueError(f"{source}:{line}: expected a label among{among}; got {value!r}{others}")
 
@@ -204,15 +204,15 @@ def _canonical(name: str) -> str:
     return SYNONYMS.get(key, key)
 
 
-def _whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit()
 
 
 def _label(value: Any, source: str, line: int) -> str | int | None:
     if isinstance(value, str):
         value = value.strip()
-        whole = DECIMAL.fullmatch(value)
-        value = whole[1] if whole else value
+        decimal = DECIMAL.fullmatch(value)
+        value = decimal[1] if decimal else value
         return None if value in MISSING else value
     if value is None or (isinstance(value, float) and isnan(value)):
         return None

@@ -1,4 +1,4 @@
-"""The two tasks of the attractor paper and the predictors that anyone can write down.
+"""The two tasks of the attractor paper, and predictors that need no model.
 
 masked   30% of the patches are absent; error on their pixels
 noisy    Gaussian noise of variance 0.7 on every pixel, then rescaled to the image's variance; error on all
@@ -20,7 +20,9 @@ VARIANCE = 0.7
 
 @dataclass(frozen=True)
 class Corrupted:
-    """`given` (B, C, H, W) is what a model sees, `mask` (B, N) what is absent, `judged` where error counts."""
+    """clean: (B, C, H, W); given: (B, C, H, W), the input of a model; mask: (B, N), true for absent tokens; judged:
+    (B, C, H, W), true for the pixels whose error counts.
+    """
 
     clean: Tensor
     given: Tensor
@@ -33,7 +35,7 @@ class Corrupted:
 
 
 def corrupt(images: Tensor, task: str, cutter: PatchEmbedding, *, generator: torch.Generator) -> Corrupted:
-    """`images` made ready for `task`; absent pixels are zero in `given`."""
+    """`images` corrupted for `task`; absent pixels are zero in `given`."""
     if task == "masked":
         mask = hide_tokens(len(images), cutter.n_tokens, HIDDEN, generator=generator).to(images.device)
         hidden = cutter.hide(mask)
@@ -41,11 +43,11 @@ def corrupt(images: Tensor, task: str, cutter: PatchEmbedding, *, generator: tor
     if task == "noisy":
         given = add_noise(images, VARIANCE, generator=generator)
         return Corrupted(images, given, None, torch.ones_like(images, dtype=torch.bool))
-    raise ValueError(f"task is one of {', '.join(TASKS)}; got {task!r}")
+    raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
 
 
 def trivial_errors(corrupted: Corrupted, mean: Tensor) -> dict[str, float]:
-    """Errors of the predictors that need no model; `mean` is the mean training image."""
+    """Errors of predictors that need no model; mean: the mean training image."""
     images = corrupted.clean
     errors = {
         "zero": corrupted.error(torch.zeros_like(images)),
@@ -63,15 +65,15 @@ def trivial_errors(corrupted: Corrupted, mean: Tensor) -> dict[str, float]:
 def visible_neighbours(given: Tensor, hidden: Tensor) -> Tensor:
     """Every pixel as the mean of the visible pixels in the smallest square around it that has any (3, 5, 7, ...)."""
     channels, side = given.shape[1], max(given.shape[-2:])
-    seen = (~hidden).to(given.dtype)
-    restored, found = torch.zeros_like(given), torch.zeros_like(hidden)
+    visible = (~hidden).to(given.dtype)
+    restored, done = torch.zeros_like(given), torch.zeros_like(hidden)
     for width in range(3, 2 * side, 2):
         window = given.new_ones(channels, 1, width, width)
-        total = conv2d(given * seen, window, padding=width // 2, groups=channels)
-        count = conv2d(seen, window, padding=width // 2, groups=channels)
-        new = (count > 0.5) & ~found
+        total = conv2d(given * visible, window, padding=width // 2, groups=channels)
+        count = conv2d(visible, window, padding=width // 2, groups=channels)
+        new = (count > 0.5) & ~done
         restored = torch.where(new, total / count.clamp(min=1), restored)
-        found |= new
-        if bool(found.all()):
+        done |= new
+        if bool(done.all()):
             break
     return restored

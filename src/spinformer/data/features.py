@@ -1,4 +1,4 @@
-"""Texts as token numbers: tokenised once, batched with padding, in an order that keeps lengths together."""
+"""Texts as token ids: tokenised once, batched with padding, rows of similar length together."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +13,21 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.parallel import parallel_map, workers
+from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
-from spinformer.parallel import spread, workers
-from spinformer.progress import progress
 
 CHUNK = 4096
-# Batches within whose rows lengths are sorted; larger saves padding, smaller is closer to a plain shuffle.
+# Batches whose rows are sorted by length together: more save padding, fewer are closer to a plain shuffle.
 GROUP = 32
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Some rows of `Features`: tokens, the columns of one entry a token, row after row; single, those of one a row."""
+class TokenRows:
+    """Some rows of `Features`. lengths: tokens of each; tokens: columns with one entry per token, row after row;
+    single: columns with one entry per row.
+    """
 
     lengths: Tensor
     tokens: Mapping[str, Tensor]
@@ -34,9 +36,9 @@ class Rows:
 
 class Features(Dataset[dict[str, Tensor]]):
     """Row i: input_ids, whatever else the tokenizer gives (token_type_ids ...), labels where there are any, and targets
-    where they are given: (N, classes), probabilities to learn in place of the labels.
+    where they are given: (N, classes), probabilities to learn instead of the labels.
 
-    truncated: how many rows were longer than `max_length` tokens; of those, the longer text was cut, token by token.
+    truncated: the number of rows with more than `max_length` tokens; of these the longer text was cut, token by token.
     """
 
     def __init__(
@@ -47,7 +49,7 @@ class Features(Dataset[dict[str, Tensor]]):
         self.labels = None if texts.labels is None else torch.tensor(list(texts.labels))
         self.targets = targets
 
-        def tokens(start: int) -> tuple[dict[str, Any], Any, int]:
+        def tokenise(start: int) -> tuple[dict[str, Any], Any, int]:
             rows = slice(start, start + CHUNK)
             second = None if texts.second is None else list(texts.second[rows])
             encoded = tokenizer(
@@ -64,12 +66,12 @@ class Features(Dataset[dict[str, Tensor]]):
                 name: numpy.fromiter(chain.from_iterable(column), numpy.int32, total)
                 for name, column in encoded.items()
             }
-            return columns, lengths, _cut(encoded, max_length)
+            return columns, lengths, _truncated_rows(encoded, max_length)
 
         starts = range(0, len(texts), CHUNK)
-        found = spread(tokens, starts, processes=workers(len(texts)))
-        parts = list(found if quiet else progress(found, "tokenising", len(starts), delay=1.0))
-        self.truncated = sum(cut for _, _, cut in parts)
+        chunks = parallel_map(tokenise, starts, processes=workers(len(texts)))
+        parts = list(chunks if quiet else progress(chunks, "tokenising", len(starts), delay=1.0))
+        self.truncated = sum(truncated for _, _, truncated in parts)
         self.lengths = torch.from_numpy(numpy.concatenate([lengths for _, lengths, _ in parts]))
         self.ends = self.lengths.cumsum(0)
         self.columns = {
@@ -89,17 +91,17 @@ class Features(Dataset[dict[str, Tensor]]):
     @classmethod
     def load(cls, path: Path) -> "Features":
         """What `save` wrote."""
-        found = cls.__new__(cls)
+        features = cls.__new__(cls)
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            found.truncated = int(file.metadata()["truncated"])
-        found.labels, targets = tensors.get("labels"), tensors.get("targets")
-        found.targets = None if targets is None else targets.float()
-        found.lengths = tensors["lengths"]
-        found.ends = found.lengths.cumsum(0)
+            features.truncated = int(file.metadata()["truncated"])
+        features.labels, targets = tensors.get("labels"), tensors.get("targets")
+        features.targets = None if targets is None else targets.float()
+        features.lengths = tensors["lengths"]
+        features.ends = features.lengths.cumsum(0)
         start = len("column.")
-        found.columns = {name[start:]: value for name, value in tensors.items() if name.startswith("column.")}
-        return found
+        features.columns = {name[start:]: value for name, value in tensors.items() if name.startswith("column.")}
+        return features
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -113,20 +115,22 @@ class Features(Dataset[dict[str, Tensor]]):
                 item[name] = column[row]
         return item
 
-    def __getitems__(self, rows: Sequence[int]) -> Rows:
+    def __getitems__(self, rows: Sequence[int]) -> TokenRows:
         """Several rows at once, which is much faster than one by one."""
         chosen = torch.as_tensor(rows)
         lengths = self.lengths[chosen]
         ends = lengths.cumsum(0)
         steps = torch.arange(int(ends[-1])) - (ends - lengths).repeat_interleave(lengths)
-        places = (self.ends[chosen] - lengths).repeat_interleave(lengths) + steps
-        tokens = {name: column[places] for name, column in self.columns.items()}
+        positions = (self.ends[chosen] - lengths).repeat_interleave(lengths) + steps
+        tokens = {name: column[positions] for name, column in self.columns.items()}
         single = {"labels": self.labels, "targets": self.targets}
-        return Rows(lengths, tokens, {name: column[chosen] for name, column in single.items() if column is not None})
+        return TokenRows(
+            lengths, tokens, {name: column[chosen] for name, column in single.items() if column is not None}
+        )
 
 
-def _cut(encoded: Any, max_length: int) -> int:
-    """Rows that truncation shortened."""
+def _truncated_rows(encoded: Any, max_length: int) -> int:
+    """Number of rows that truncation shortened."""
     rows = getattr(encoded, "encodings", None)
     if rows is None:
         return sum(len(ids) >= max_length for ids in encoded["input_ids"])
@@ -134,7 +138,7 @@ def _cut(encoded: Any, max_length: int) -> int:
 
 
 class Collate:
-    """`Rows` to one batch, padded to the longest, or to the next multiple of `multiple` tokens."""
+    """`TokenRows` to one batch, padded to the longest, or to the next multiple of `multiple` tokens."""
 
     def __init__(self, tokenizer: Any, multiple: int = 1) -> None:
         checks.at_least("multiple", multiple, 1)
@@ -150,8 +154,7 @@ class Collate:
     def __call__(self, rows: Any) -> dict[str, Tensor]:
         """The batch, with its attention_mask."""
         longest = -(-int(rows.lengths.max()) // self.multiple) * self.multiple
-        places = torch.arange(longest)
-        mask = places < rows.lengths[:, None]
+        mask = torch.arange(longest) < rows.lengths[:, None]
         if self.side == "left":
             mask = mask.flip(-1)
         batch = {
@@ -161,23 +164,23 @@ class Collate:
         return batch | {"attention_mask": mask.long()} | dict(rows.single)
 
 
-def by_length(
+def batches_by_length(
     rows: Features, tokenizer: Any, size: int, device: torch.device
 ) -> Iterator[tuple[Tensor, dict[str, Tensor]]]:
-    """All rows in batches of like length, with their places; the longest first, so that memory runs out at once."""
+    """All rows in batches of similar length, with their indices; the longest first, so that memory fails at once."""
     collate = Collate(tokenizer)
 
-    def moved(value: Tensor) -> Tensor:
+    def move(value: Tensor) -> Tensor:
         return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
 
-    for places in rows.lengths.argsort(descending=True, stable=True).split(size):
-        yield places, {name: moved(value) for name, value in collate(rows.__getitems__(places)).items()}
+    for indices in rows.lengths.argsort(descending=True, stable=True).split(size):
+        yield indices, {name: move(value) for name, value in collate(rows.__getitems__(indices)).items()}
 
 
 class LengthSampler(Sampler[int]):
     """A shuffle in which the rows of a batch have similar lengths; it depends on `seed` and the epoch alone.
 
-    Whole batches only: the few rows that are left over sit out the epoch, other ones in each.
+    Full batches only: the few rows that are left over are skipped in this epoch, others in the next.
     """
 
     def __init__(self, lengths: Tensor, batch: int, seed: int) -> None:
@@ -195,5 +198,5 @@ class LengthSampler(Sampler[int]):
         order = torch.randperm(len(self.lengths), generator=generator)[: len(self)]
         groups = [part[self.lengths[part].argsort(stable=True)] for part in order.split(GROUP * self.batch)]
         batches = [batch for group in groups for batch in group.split(self.batch)]
-        for place in torch.randperm(len(batches), generator=generator).tolist():
-            yield from batches[place].tolist()
+        for index in torch.randperm(len(batches), generator=generator).tolist():
+            yield from batches[index].tolist()

@@ -14,17 +14,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spinformer.data.columns import Columns, build, find
+from spinformer._base.extras import require
+from spinformer._base.files import sha256
+from spinformer.data.columns import Columns, build_texts, find_columns
 from spinformer.data.texts import Texts
-from spinformer.extras import require
-from spinformer.results import sha256
 
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 
-DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
 
-# A row is its line and its cells; `Choose` is told the columns found and answers with those to read.
-Rows = Iterator[tuple[int, Sequence[Any]]]
+# A row is its line number and its cells; a `Choose` gets the names of all columns and returns those to read.
+NumberedRows = Iterator[tuple[int, Sequence[Any]]]
 Choose = Callable[[Sequence[str]], Sequence[str]]
 
 
@@ -39,10 +39,10 @@ def read_texts(
 ) -> Texts:
     """Texts, or pairs of texts, of a file .jsonl (.json), .csv, .tsv or .parquet, each with .gz or without.
 
-    first, second, label: the columns' names, found among the usual ones where not given; `first` alone means single
-    texts. names: the class names, in the order of the labels; where not given, those of natural language inference if
-    the labels allow it, else the labels themselves, sorted. labelled=False reads no labels. Rows without a gold label
-    (-1, "-", empty, null) are dropped and counted; a row that is not as it should be raises ValueError with file:line.
+    first, second, label: the names of the columns, by default those with a usual name; `first` alone means single
+    texts. names: the class names, in the order of the labels; by default those of natural language inference if all
+    labels are among them, else the labels themselves, sorted. labelled=False reads no labels. Rows without a gold label
+    (-1, "-", empty, null) are dropped and counted; any other row that cannot be read is a ValueError with file:line.
     """
     path = Path(path)
     rows = _reader(path)
@@ -50,24 +50,24 @@ def read_texts(
         raise FileNotFoundError(f"{path} is a folder; expected a file" if path.is_dir() else f"no file {path}")
     columns: list[Columns] = []
 
-    def choose(found: Sequence[str]) -> Sequence[str]:
-        columns.append(find(found, path.name, first=first, second=second, label=label, labelled=labelled))
+    def choose(available: Sequence[str]) -> Sequence[str]:
+        columns.append(find_columns(available, path.name, first=first, second=second, label=label, labelled=labelled))
         return columns[0].wanted
 
     iterator = rows(path, choose)
-    head = next(iterator, None)
-    if head is None:
+    first_row = next(iterator, None)
+    if first_row is None:
         raise ValueError(f"{path.name} has no rows; expected at least one")
-    texts = build(chain([head], iterator), columns[0], path.name, names=names)
+    texts = build_texts(chain([first_row], iterator), columns[0], path.name, names=names)
     return replace(texts, digests=((path.name, sha256(path)),))
 
 
 def is_format(name: str) -> bool:
-    """Whether a file of this name can be read, going by its ending."""
+    """Whether a file with the ending of this name can be read."""
     return name.lower().removesuffix(".gz").endswith(FORMATS)
 
 
-def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
+def _reader(path: Path) -> Callable[[Path, Choose], NumberedRows]:
     if not is_format(path.name):
         raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, with .gz or without")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
@@ -76,7 +76,7 @@ def _reader(path: Path) -> Callable[[Path, Choose], Rows]:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a text file, decoded one by one so that an error can name its line."""
-    with opened(path) as raw, io.BufferedReader(raw, 1 << 16) as file:
+    with open_binary(path) as raw, io.BufferedReader(raw, 1 << 16) as file:
         number = 0
         try:
             for number, line in enumerate(file, 1):
@@ -84,17 +84,17 @@ def _lines(path: Path) -> Iterator[str]:
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             raise ValueError(f"{path.name}:{number}: expected UTF-8; got the byte 0x{byte:02x}") from None
-        except DAMAGED as error:
-            raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
+        except GZIP_ERRORS as error:
+            raise ValueError(f"{path.name} is not a complete gzip file: {error}") from None
 
 
-def opened(path: Path) -> Any:
-    """The bytes of a file, unpacked where it ends in .gz; reading a damaged one raises one of `DAMAGED`."""
+def open_binary(path: Path) -> Any:
+    """A file opened for its bytes, unzipped where its name ends in .gz; a damaged one raises one of `GZIP_ERRORS`."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def json_rows(path: Path, choose: Choose) -> Rows:
-    """The rows of a file of JSON lines, each its line and the cells of the columns that `choose` wants."""
+def json_rows(path: Path, choose: Choose) -> NumberedRows:
+    """The rows of a file of JSON lines, with the columns that `choose` returns."""
     wanted: Sequence[str] = ()
     for number, line in enumerate(_lines(path), 1):
         if not line.strip():
@@ -109,48 +109,48 @@ def json_rows(path: Path, choose: Choose) -> Rows:
         try:
             cells = [row[name] for name in wanted]
         except KeyError as error:
-            found = ", ".join(map(repr, row)) or "none"
-            raise ValueError(f"{path.name}:{number}: expected a field {error}; its fields are {found}") from None
+            fields = ", ".join(map(repr, row)) or "none"
+            raise ValueError(f"{path.name}:{number}: expected a field {error}; its fields are {fields}") from None
         yield number, cells
 
 
-def _csv(path: Path, choose: Choose) -> Rows:
+def _csv(path: Path, choose: Choose) -> NumberedRows:
     return _separated(path, choose, csv.reader(_lines(path), strict=True))
 
 
-def _tsv(path: Path, choose: Choose) -> Rows:
+def _tsv(path: Path, choose: Choose) -> NumberedRows:
     return _separated(path, choose, csv.reader(_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE, strict=True))
 
 
-def _separated(path: Path, choose: Choose, reader: Any) -> Rows:
+def _separated(path: Path, choose: Choose, reader: Any) -> NumberedRows:
     header: list[str] = []
-    places: list[int] = []
+    positions: list[int] = []
     while True:
-        number = reader.line_num + 1  # a quoted cell may run over several lines: a row is named by its first
+        number = reader.line_num + 1  # a quoted cell may have several lines: a row is named by its first
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise ValueError(f"{path.name}:{number}: expected a row of cells, whole and quoted; {error}") from None
+            raise ValueError(f"{path.name}:{number}: expected a row of complete, quoted cells; {error}") from None
         if cells is None:
             return
         if not cells:
             continue
         if not header:
             header = cells
-            places = [header.index(name) for name in choose(header)]
+            positions = [header.index(name) for name in choose(header)]
             continue
         if len(cells) != len(header):
             raise ValueError(f"{path.name}:{number}: expected {len(header)} cells, as in the header; got {len(cells)}")
-        yield number, [cells[place] for place in places]
+        yield number, [cells[position] for position in positions]
 
 
-def _parquet(path: Path, choose: Choose) -> Rows:
+def _parquet(path: Path, choose: Choose) -> NumberedRows:
     parquet = require("pyarrow.parquet", extra="nli")
     arrow = require("pyarrow", extra="nli")
     try:
-        with opened(path) as raw, parquet.ParquetFile(raw) as file:
+        with open_binary(path) as raw, parquet.ParquetFile(raw) as file:
             wanted = list(choose(file.schema_arrow.names))
             table = file.read(columns=wanted)
-    except (OSError, arrow.ArrowException, *DAMAGED) as error:
-        raise ValueError(f"{path.name} is not a whole Parquet file: {' '.join(str(error).split())}") from None
+    except (OSError, arrow.ArrowException, *GZIP_ERRORS) as error:
+        raise ValueError(f"{path.name} is not a complete Parquet file: {' '.join(str(error).split())}") from None
     yield from enumerate(zip(*(table[name].to_pylist() for name in wanted), strict=True), 1)

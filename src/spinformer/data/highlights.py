@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinformer.data.columns import Coder
+from spinformer._base.files import sha256
+from spinformer.data.columns import LabelEncoder
 from spinformer.data.files import json_rows
 from spinformer.data.texts import NLI_LABELS, Texts
-from spinformer.results import sha256
 
 FIELDS = ("premise", "hypothesis", "label", "annotations")
 SIDES = ("premise", "hypothesis")
@@ -22,8 +22,8 @@ Span = tuple[int, int]
 class Highlights:
     """Pairs, and of each the words that a majority of its annotators marked.
 
-    texts: the pairs; spans: for each pair and each of its two texts, where the marked words begin and end, words being
-    what stands between spaces, punctuation included; unmarked: rows left out because no word has a majority.
+    texts: the pairs; spans: for each pair and each of its two texts, where the marked words begin and end; words are
+    separated by spaces, and punctuation belongs to them; unmarked: rows left out because no word has a majority.
     """
 
     texts: Texts
@@ -51,14 +51,14 @@ def read_highlights(path: str | Path) -> Highlights:
     texts: tuple[list[str], list[str]] = ([], [])
     labels, spans = [], []
     unmarked = 0
-    coder = Coder(NLI_LABELS)
-    for line, cells in json_rows(path, lambda found: FIELDS):
+    encode = LabelEncoder(NLI_LABELS)
+    for line, cells in json_rows(path, lambda available: FIELDS):
         *pair, label, annotations = cells
         where = f"{path.name}:{line}"
         pair = [_text(text, side, where) for text, side in zip(pair, SIDES, strict=True)]
         if not isinstance(label, str) or not isinstance(annotations, list) or not annotations:
             raise ValueError(f"{where}: expected a label that is a string, and annotations, a list of one or more")
-        code = coder(label, path.name, line)
+        code = encode(label, path.name, line)
         first, second = (_majority(text, side, annotations, where) for text, side in zip(pair, SIDES, strict=True))
         if not first and not second:
             unmarked += 1
@@ -70,8 +70,8 @@ def read_highlights(path: str | Path) -> Highlights:
     if not spans:
         raise ValueError(f"{path.name} has no rows with a marked word; expected at least one")
     digests = ((path.name, sha256(path)),)
-    found = Texts(texts[0], texts[1], labels, NLI_LABELS, source=path.name, digests=digests)
-    return Highlights(found, tuple(spans), unmarked)
+    pairs = Texts(texts[0], texts[1], labels, NLI_LABELS, source=path.name, digests=digests)
+    return Highlights(pairs, tuple(spans), unmarked)
 
 
 def _text(value: Any, field: str, where: str) -> str:
@@ -83,29 +83,31 @@ def _text(value: Any, field: str, where: str) -> str:
 
 
 def _majority(text: str, side: str, annotations: Sequence[Any], where: str) -> tuple[Span, ...]:
-    """Where the words of `text` are that more than half of the annotations mark; punctuation alone is no word."""
+    """Spans of the words of `text` that more than half of the annotations mark; punctuation alone is no word."""
     words = list(re.finditer(r"\S+", text))
     votes = [0] * len(words)
     for annotation in annotations:
         marked = annotation.get(f"{side}_marked") if isinstance(annotation, dict) else None
         if not isinstance(marked, str):
             raise ValueError(f"{where}: expected annotations with a string in '{side}_marked'; got {annotation!r:.80}")
-        for place, vote in enumerate(_marks(text, marked, where)):
-            votes[place] += vote
-    found = zip(words, votes, strict=True)
-    return tuple(word.span() for word, vote in found if 2 * vote > len(annotations) and re.search(r"\w", word.group()))
+        for index, vote in enumerate(_marks(text, marked, where)):
+            votes[index] += vote
+    counted = zip(words, votes, strict=True)
+    return tuple(
+        word.span() for word, vote in counted if 2 * vote > len(annotations) and re.search(r"\w", word.group())
+    )
 
 
 def _marks(text: str, marked: str, where: str) -> list[bool]:
-    """For each word of `text`, whether any of it stands between two marks."""
+    """For each word of `text`, whether any part of it stands between two marks."""
     if marked.count(MARK) % 2:
         raise ValueError(f"{where}: expected marks {MARK!r} in pairs; got {marked!r:.80}")
     words = marked.split()
     if marked.replace(MARK, "").split() != text.split():
         raise ValueError(f"{where}: expected {text!r:.80} with marks {MARK!r}; got {marked!r:.80}")
-    found, inside = [], False
+    marks, inside = [], False
     for word in words:
         if word.strip(MARK):  # a mark with spaces on both sides belongs to no word
-            found.append(inside or MARK in word)
+            marks.append(inside or MARK in word)
         inside ^= word.count(MARK) % 2 == 1
-    return found
+    return marks

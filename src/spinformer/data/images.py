@@ -1,9 +1,9 @@
-"""Images as tensors in 0..1, from the forms they come in.
+"""Images as tensors in 0..1, from many formats.
 
-`load(source)` understands: "sample" (8,000 + 2,000 MNIST images inside the package); a folder with MNIST's
+`load_images(source)` understands: "sample" (8,000 + 2,000 MNIST images inside the package); a folder with MNIST's
 idx files; an .npz with arrays `train` and `test` (or `x_train`, `x_test`, as Keras has it); a folder with
 Parquet files named train* and test*, as the Hugging Face Hub stores MNIST; "hub:NAME" through `datasets`;
-a folder of equally sized pictures. What has no test part of its own gives its last tenth for it.
+a folder of equally sized pictures, of which a tenth, drawn at random, becomes the test part.
 """
 
 import gzip
@@ -22,8 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spinformer.extras import require
-from spinformer.results import sha256
+from spinformer._base.extras import require
+from spinformer._base.files import sha256
 
 Bytes = NDArray[np.uint8]
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -39,9 +39,9 @@ class Images:
     digests: dict[str, str]
 
     def __post_init__(self) -> None:
-        ours, theirs = tuple(self.train.shape[1:]), tuple(self.test.shape[1:])
-        if ours != theirs:
-            raise ValueError(f"{self.name}: training images are {ours} (channels, height, width), test images {theirs}")
+        train, test = tuple(self.train.shape[1:]), tuple(self.test.shape[1:])
+        if train != test:
+            raise ValueError(f"{self.name}: training images are {train} (channels, height, width), test images {test}")
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -51,14 +51,14 @@ class Images:
 
     def cut(self, train: int | None, test: int | None = None) -> "Images":
         """The first `train` and `test` images of each part."""
-        for part, asked in ((self.train, train), (self.test, test)):
-            if asked is not None and not 0 < asked <= len(part):
-                raise ValueError(f"asked for {asked} of {len(part)} images of {self.name}")
+        for part, count in ((self.train, train), (self.test, test)):
+            if count is not None and not 0 < count <= len(part):
+                raise ValueError(f"expected 1 to {len(part)} images of {self.name}; got {count}")
         return Images(self.name, self.train[:train], self.test[:test], self.digests)
 
 
-def load(source: str) -> Images:
-    """The images that `source` names; see the module's text for its forms."""
+def load_images(source: str) -> Images:
+    """The images that `source` names, in one of the forms above."""
     if source == "sample":
         with as_file(files("spinformer.data") / "mnist" / "sample.npz") as path:
             return _npz(path, "MNIST sample")
@@ -83,7 +83,7 @@ def read_idx(path: Path) -> Bytes:
         try:
             raw = gzip.decompress(raw)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path.name} is not a whole gzip file: {error}") from None
+            raise ValueError(f"{path.name} is not a complete gzip file: {error}") from None
     if len(raw) < 4 or raw[:3] != b"\x00\x00\x08":
         raise ValueError(f"{path.name} is not an idx file of bytes (its first bytes are {raw[:4].hex()})")
     if len(raw) < 4 + 4 * raw[3]:
@@ -112,8 +112,8 @@ def to_unit(pixels: NDArray[Any], name: str) -> Tensor:
 
 
 def _idx_files(folder: Path) -> dict[str, Path]:
-    found = {"train": "train-images*idx3-ubyte*", "test": "t10k-images*idx3-ubyte*"}
-    return {part: min(folder.glob(pattern)) for part, pattern in found.items() if list(folder.glob(pattern))}
+    patterns = {"train": "train-images*idx3-ubyte*", "test": "t10k-images*idx3-ubyte*"}
+    return {part: min(folder.glob(pattern)) for part, pattern in patterns.items() if list(folder.glob(pattern))}
 
 
 def _idx(folder: Path) -> Images:
@@ -126,7 +126,7 @@ def _idx(folder: Path) -> Images:
 
 def _npz(path: Path, name: str) -> Images:
     if not zipfile.is_zipfile(path):
-        raise ValueError(f"{path.name} is not a whole .npz file")
+        raise ValueError(f"{path.name} is not a complete .npz file")
     with np.load(path) as arrays:
         for train, test in (("train", "test"), ("x_train", "x_test")):
             if train in arrays and test in arrays:
@@ -168,10 +168,10 @@ def _pictures(folder: Path) -> Images:
         raise FileNotFoundError(f"{folder} has neither idx nor Parquet files nor two pictures ({', '.join(PICTURES)})")
     contents = [path.read_bytes() for path in paths]
     pixels = _decode(contents, folder.name, [p.name for p in paths])
-    held = max(1, len(pixels) // 10)
+    held_out = max(1, len(pixels) // 10)
     order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
     digest = hashlib.sha256(b"".join(hashlib.sha256(c).digest() for c in contents)).hexdigest()
-    return Images(folder.name, pixels[order[held:]], pixels[order[:held]], {folder.name: digest})
+    return Images(folder.name, pixels[order[held_out:]], pixels[order[:held_out]], {folder.name: digest})
 
 
 def _decode(contents: list[bytes], name: str, labels: list[str] | None = None) -> Tensor:

@@ -14,9 +14,9 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 class Texts:
     """N texts, or N pairs of texts, with or without a class.
 
-    first: the texts, or the premises; second: the hypotheses, None for single texts; labels: positions in `names`, None
-    where there are none; names: the class names; dropped: rows left out for want of a gold label; source: where they
-    came from, for messages and results; digests: sha256 of each file read, by its name.
+    first: the texts, or the premises; second: the hypotheses, None for single texts; labels: indices of `names`, None
+    where there are none; names: the class names; dropped: number of rows left out because they have no gold label;
+    source: where they came from, for messages and results; digests: sha256 of each file read, by its name.
     """
 
     first: Sequence[str]
@@ -36,7 +36,7 @@ class Texts:
             and len(self.labels)
             and not 0 <= min(self.labels) <= max(self.labels) < len(self.names)
         ):
-            raise ValueError(f"labels must be positions in the {len(self.names)} names {self.names}")
+            raise ValueError(f"labels must be indices of the {len(self.names)} names {self.names}")
 
     def __len__(self) -> int:
         return len(self.first)
@@ -48,21 +48,21 @@ class Texts:
 
     @property
     def lengths(self) -> list[int]:
-        """Characters of each row, of both texts of a pair."""
+        """Number of characters of each row, of both texts of a pair."""
         if self.second is None:
             return [len(text) for text in self.first]
-        return [len(one) + len(other) for one, other in zip(self.first, self.second, strict=True)]
+        return [len(first) + len(second) for first, second in zip(self.first, self.second, strict=True)]
 
     def fingerprint(self) -> str:
         """sha256 of the texts in their order; labels do not matter."""
-        content = hashlib.sha256(b"pairs" if self.paired else b"texts")
+        digest = hashlib.sha256(b"pairs" if self.paired else b"texts")
         for text in chain(self.first, self.second or ()):
             raw = text.encode()
-            content.update(len(raw).to_bytes(8, "little") + raw)
-        return content.hexdigest()
+            digest.update(len(raw).to_bytes(8, "little") + raw)
+        return digest.hexdigest()
 
     def distinct(self) -> list[int]:
-        """Rows with every text, or pair, once."""
+        """Rows that have every text, or pair, once: its last."""
         pairs = zip(self.first, self.second or self.first, strict=True)
         return list({pair: row for row, pair in enumerate(pairs)}.values())
 
@@ -73,28 +73,30 @@ class Texts:
         return replace(self, first=[self.first[row] for row in rows], second=second, labels=labels)
 
 
-def parts(source: str) -> list[str]:
-    """What a source is joined of; a file may have a + in its own name."""
+def split_source(source: str) -> list[str]:
+    """The sources that are joined by + in `source`; a file may have a + in its name."""
     return [source] if Path(source).is_file() else [part.strip() for part in source.split("+")]
 
 
-def join(parts: Sequence[Texts]) -> Texts:
-    """One after the other; all must be of one kind and have the same class names."""
+def join_texts(parts: Sequence[Texts]) -> Texts:
+    """The rows of all parts, which must all be pairs or all single texts and have the same class names."""
     if not parts:
         raise ValueError("nothing to join: expected at least one set of texts")
-    head = parts[0]
+    first = parts[0]
     for part in parts[1:]:
-        if part.paired != head.paired:
-            raise ValueError(f"{head.source} and {part.source} cannot be joined: one has pairs, the other single texts")
-        if part.names != head.names or (part.labels is None) != (head.labels is None):
-            raise ValueError(f"{head.source} has the classes {head.names}, {part.source} has {part.names}")
+        if part.paired != first.paired:
+            raise ValueError(
+                f"{first.source} and {part.source} cannot be joined: one has pairs, the other single texts"
+            )
+        if part.names != first.names or (part.labels is None) != (first.labels is None):
+            raise ValueError(f"{first.source} has the classes {first.names}, {part.source} has {part.names}")
     if len(parts) == 1:
-        return head
+        return first
     return Texts(
         first=list(chain.from_iterable(part.first for part in parts)),
-        second=list(chain.from_iterable(part.second or () for part in parts)) if head.paired else None,
-        labels=list(chain.from_iterable(part.labels or () for part in parts)) if head.labels is not None else None,
-        names=head.names,
+        second=list(chain.from_iterable(part.second or () for part in parts)) if first.paired else None,
+        labels=list(chain.from_iterable(part.labels or () for part in parts)) if first.labels is not None else None,
+        names=first.names,
         dropped=sum(part.dropped for part in parts),
         source=" + ".join(part.source for part in parts),
         digests=tuple(chain.from_iterable(part.digests for part in parts)),

@@ -10,18 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer import checks
+from spinformer._base import checks
 from spinformer.data.texts import Texts
 
 
 def _joining() -> str:
     """Characters that belong to the one before them: accents, vowel signs, joiners, variation selectors."""
-    places = chain(range(0x20000), range(0xE0000, 0xE0200))  # Unicode has such characters nowhere else
-    return "".join(chr(place) for place in places if unicodedata.category(chr(place)) in ("Mn", "Mc", "Me", "Cf"))
+    codes = chain(range(0x20000), range(0xE0000, 0xE0200))  # Unicode has joining characters nowhere else
+    return "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me", "Cf"))
 
 
-# A word is a run of letters, digits and underscores with what joins them, runs joined by single apostrophes or hyphens;
-# every other mark that is no space stands alone, an emoji with all that it is made of.
+# A word is a run of letters, digits and underscores, or several runs joined by single apostrophes or hyphens; every
+# other character but space is a word by itself, and an emoji is one word with all of its parts.
 _JOIN = re.escape(_joining())
 _RUN = rf"\w[\w{_JOIN}]*"
 _EMOJI = rf"[^\w\s{_JOIN}][{_JOIN}\U0001F3FB-\U0001F3FF]*"
@@ -33,9 +33,9 @@ WORD = re.compile(rf"{_RUN}(?:['’\-]{_RUN})*|{_FLAG}|{_EMOJI}(?:(?<=\u200d){_E
 class Words:
     """B texts or pairs as a batch for a model, with the word of every token.
 
-    inputs: what the tokenizer gives (input_ids, attention_mask ...), each (B, n); owner: (B, n), the number of the word
-    that a token belongs to, -1 for special tokens, tokens of space alone and padding; counts: (B,), words of each;
-    words: the words, premise first; sides: for each word 0 (first text) or 1 (second).
+    inputs: what the tokenizer gives (input_ids, attention_mask ...), each (B, n); owner: (B, n), the index of the word
+    that a token belongs to, -1 for special tokens, tokens of space alone and padding; counts: (B,), the number of words
+    of each; words: the words, premise first; sides: for each word 0 (first text) or 1 (second).
     """
 
     inputs: dict[str, Tensor]
@@ -57,9 +57,9 @@ class Words:
 
     @property
     def mask(self) -> Tensor:
-        """(B, W): true where a text has that many words, W being the most words of any."""
-        most = int(self.counts.max())
-        return torch.arange(most, device=self.counts.device) < self.counts[:, None]
+        """(B, W), true for real words; W: the number of words of the longest text."""
+        longest = int(self.counts.max())
+        return torch.arange(longest, device=self.counts.device) < self.counts[:, None]
 
     def tokens(self, coalitions: Tensor) -> Tensor:
         """Visible tokens, (B, K, n), of coalitions of words, (B, K, W): special tokens always, padding never."""
@@ -69,21 +69,21 @@ class Words:
 
     def sums(self, tokens: Tensor) -> Tensor:
         """Sums over the tokens of each word: (B, n) or (B, n, c) -> (B, W) or (B, W, c); 0 for padding."""
-        most = int(self.counts.max())
-        member = self.owner[:, None] == torch.arange(most, device=self.owner.device)[:, None]  # (B, W, n)
+        longest = int(self.counts.max())
+        member = self.owner[:, None] == torch.arange(longest, device=self.owner.device)[:, None]  # (B, W, n)
         columns = tokens if tokens.dim() == 3 else tokens[..., None]
-        found = member.to(tokens.dtype) @ columns  # one order of addition, unlike scatter_add on GPUs
-        return found if tokens.dim() == 3 else found.squeeze(-1)
+        sums = member.to(tokens.dtype) @ columns  # one order of addition, unlike scatter_add on GPUs
+        return sums if tokens.dim() == 3 else sums.squeeze(-1)
 
 
-def split(tokenizer: Any, texts: Texts, max_length: int) -> Words:
-    """Tokenise texts and give every token to the word that it is part of.
+def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
+    """Tokenise texts and assign every token to the word that it is part of.
 
-    Words that a tokenizer joins in one token (as many do with "...") are one player, under the name of all. Words that
-    truncation cuts off are no players. A text of which no word is left is an error.
+    Words that a tokenizer joins in one token (as many do with "...") are one word, with the text of all. Words that
+    truncation cuts off are left out. A text of which no word is left is an error.
     """
     if not getattr(tokenizer, "is_fast", False):
-        raise ValueError("words are found by the tokens' offsets, which only fast tokenizers give")
+        raise ValueError("splitting into words needs the offsets of tokens, which only fast tokenizers give")
     checks.at_least("max_length", max_length, 1)
     if not len(texts):
         raise ValueError(f"{texts.source}: no rows to split into words")
@@ -102,14 +102,14 @@ def split(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     columns = [texts.first] if second is None else [texts.first, second]
     owners, words, sides = [], [], []
     for row, offsets in enumerate(encoded["offset_mapping"]):
-        owner, found, side = _owners(offsets, encoded.sequence_ids(row), [column[row] for column in columns])
-        if not found:
+        owner, row_words, row_sides = _owners(offsets, encoded.sequence_ids(row), [column[row] for column in columns])
+        if not row_words:
             raise ValueError(f"row {row} of {texts.source}, counted from 0, has no words")
         owners.append(owner)
-        words.append(found)
-        sides.append(side)
+        words.append(row_words)
+        sides.append(row_sides)
     inputs = {name: torch.tensor(value) for name, value in encoded.items() if name != "offset_mapping"}
-    counts = torch.tensor([len(found) for found in words])
+    counts = torch.tensor([len(row_words) for row_words in words])
     return Words(inputs, torch.tensor(owners), counts, tuple(words), tuple(sides))
 
 
@@ -119,21 +119,21 @@ def _owners(
     """The word of each token, the words that have a token, and their sides."""
     spans = [[match.span() for match in WORD.finditer(text)] for text in texts]
     owner: list[int] = []
-    found: list[list[int]] = []  # of each player: its side, the first and the last of its words in `spans`
+    players: list[list[int]] = []  # of each: its side, the index of its first span and that of its last
     for (start, end), side in zip(offsets, sequences, strict=True):
-        places = [] if side is None or end <= start else _overlapped(spans[side], start, end)
-        if side is None or not places:
+        overlap = [] if side is None or end <= start else _overlapping(spans[side], start, end)
+        if side is None or not overlap:
             owner.append(-1)
             continue
-        if found and found[-1][0] == side and places[0] <= found[-1][2]:  # goes on with the word before it
-            found[-1][2] = max(found[-1][2], places[-1])
+        if players and players[-1][0] == side and overlap[0] <= players[-1][2]:  # continues the word before it
+            players[-1][2] = max(players[-1][2], overlap[-1])
         else:
-            found.append([side, places[0], places[-1]])
-        owner.append(len(found) - 1)
-    words = tuple(texts[side][spans[side][first][0] : spans[side][last][1]] for side, first, last in found)
-    return owner, words, tuple(side for side, _, _ in found)
+            players.append([side, overlap[0], overlap[-1]])
+        owner.append(len(players) - 1)
+    words = tuple(texts[side][spans[side][first][0] : spans[side][last][1]] for side, first, last in players)
+    return owner, words, tuple(side for side, _, _ in players)
 
 
-def _overlapped(spans: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
-    """The words that a token overlaps: one as a rule, several where it spans them, none where it is space."""
-    return [place for place, (begin, stop) in enumerate(spans) if begin < end and start < stop]
+def _overlapping(spans: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
+    """Indices of the spans that a token overlaps: usually one, several where it covers them, none where it is space."""
+    return [index for index, (begin, stop) in enumerate(spans) if begin < end and start < stop]

@@ -1,199 +1,126 @@
-"""What an explanation says: for each word and each pair of words, how much it spoke for the decision."""
+"""`Explanation`: what a method says of one text, with ways to print, draw, save and hand it on."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.files import atomic_write
+from spinformer.explain import exchange
+from spinformer.explain.record import ExplanationRecord, Pair, Word
+from spinformer.explain.render import html, text
 
-FORMAT = 1
+if TYPE_CHECKING:
+    import pandas
+    import shap
+    import shapiq
+    from matplotlib.figure import Figure
+
+FORMAT = 2
 PlotKind = Literal["words", "pairs", "arcs"]
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
-class Word:
-    """One word. side: 0 for the first text, 1 for the second; shapley, banzhaf: its values in the game of the decision,
-    each with its standard error (0 where exact); gate, field, attention: of the Ising model that the game makes, None
-    where none was solved, field and attention with standard errors (None where they are not estimated).
+class Explanation(ExplanationRecord):
+    """Which words and which pairs of words speak for a class, and with which standard errors.
+
+    `ExplanationRecord` describes the fields. `print(explanation)` shows the decision, the most important words and the
+    strongest pairs; a notebook shows the coloured report.
     """
 
-    text: str
-    side: int
-    shapley: float
-    shapley_stderr: float
-    banzhaf: float
-    banzhaf_stderr: float
-    gate: float | None = None
-    field: float | None = None
-    attention: float | None = None
-    field_stderr: float | None = None
-    attention_stderr: float | None = None
+    def __str__(self) -> str:
+        return text.plain_text(self)
 
-
-@dataclass(frozen=True)
-class Pair:
-    """Two words by their places, first < second. interaction: positive where they say more together than each alone
-    (synergy), negative where one takes from the other (antagonism); stderr: its standard error.
-    """
-
-    first: int
-    second: int
-    interaction: float
-    stderr: float
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """texts: the text or the pair; label, probabilities: what the classifier says of it, class by class; words, pairs:
-    who decided; empty_value: the probability of `label` with no word at all, so that Shapley values sum to the
-    probability less it; method: "grounded" (one pass) or "masked"; passes: of the classifier; samples: coalitions;
-    ess: effective sample size of the Ising model's estimates; converged: whether its mean field was reached.
-    """
-
-    texts: tuple[str, ...]
-    label: str
-    probabilities: dict[str, float]
-    words: tuple[Word, ...]
-    pairs: tuple[Pair, ...]
-    empty_value: float
-    method: str
-    passes: int
-    samples: int
-    ess: float | None = None
-    converged: bool | None = None
-
-    @property
-    def importance(self) -> list[float]:
-        """Shapley value of each word."""
-        return [word.shapley for word in self.words]
-
-    @property
-    def importance_stderr(self) -> list[float]:
-        """Standard error of each."""
-        return [word.shapley_stderr for word in self.words]
-
-    @property
-    def attention(self) -> list[float | None]:
-        """Mean-field attention of each word."""
-        return [word.attention for word in self.words]
-
-    @property
-    def interactions(self) -> list[list[float]]:
-        """The symmetric matrix of pairs, 0 on the diagonal."""
-        matrix = [[0.0] * len(self.words) for _ in self.words]
-        for pair in self.pairs:
-            matrix[pair.first][pair.second] = matrix[pair.second][pair.first] = pair.interaction
-        return matrix
-
-    def top_words(self, count: int = 5) -> list[Word]:
-        """The words that spoke for the decision most, or against it, by size."""
-        checks.at_least("count", count, 1)
-        return sorted(self.words, key=lambda word: -abs(word.shapley))[:count]
-
-    def top_pairs(self, count: int = 5) -> list[tuple[Word, Word, float]]:
-        """The pairs with the strongest interactions, by size."""
-        checks.at_least("count", count, 1)
-        strongest = sorted(self.pairs, key=lambda pair: -abs(pair.interaction))[:count]
-        return [(self.words[pair.first], self.words[pair.second], pair.interaction) for pair in strongest]
+    def _repr_html_(self) -> str:
+        return html.embedded_html(self)
 
     def difference(self, other: "Explanation") -> list[tuple[Word, Word, float]]:
-        """For each word, its Shapley value here less there; both must be of the same words."""
+        """For each word, its score here minus its score in `other`; both must be explanations of the same words."""
         if [(word.text, word.side) for word in self.words] != [(word.text, word.side) for word in other.words]:
             raise ValueError("only explanations of the same words can be compared word by word")
         return [
-            (mine, theirs, mine.shapley - theirs.shapley) for mine, theirs in zip(self.words, other.words, strict=True)
+            (mine, theirs, mine.importance - theirs.importance)
+            for mine, theirs in zip(self.words, other.words, strict=True)
         ]
+
+    def plot(self, kind: PlotKind = "words", path: Path | str | None = None) -> "Figure":
+        """A `matplotlib.figure.Figure`: "words", coloured; "pairs", a map of them; "arcs" between the strongest pairs.
+
+        path: where to save it as well, as PNG or SVG.
+        """
+        from spinformer.explain.render import figures
+
+        checks.choice("kind", kind, get_args(PlotKind))
+        draw: dict[str, Callable[[ExplanationRecord], Figure]]
+        draw = {"words": figures.words_figure, "pairs": figures.pairs_figure, "arcs": figures.arcs_figure}
+        figure = draw[kind](self)
+        if path is not None:
+            figures.save_figure(figure, path)
+        return figure
+
+    def to_html(self, path: Path | str | None = None, title: str = html.TITLE) -> str:
+        """An HTML page that needs no other file; path: where to save it as well.
+
+        `spinformer.explain.render.html.to_html` makes one page of many explanations.
+        """
+        if path is not None:
+            html.save_html(self, path, title)
+        return html.to_html(self, title)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each word."""
+        return exchange.to_frame(self)
+
+    def to_shap(self) -> "shap.Explanation":
+        """A `shap.Explanation`, for shap's plots."""
+        return exchange.to_shap(self)
+
+    def to_shapiq(self) -> "shapiq.InteractionValues":
+        """`shapiq.InteractionValues` of the words and the pairs."""
+        return exchange.to_shapiq(self)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {"format": FORMAT, **asdict(self)}
 
     def save(self, path: Path | str) -> Path:
-        """As JSON."""
-        path = Path(path)
-        path.write_text(
-            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8"
-        )
-        return path
-
-    def plot(self, kind: PlotKind = "words", path: Path | str | None = None) -> Any:
-        """A `matplotlib.figure.Figure`: "words", coloured; "pairs", their map; "arcs" between those that interact most.
-
-        path: also saved there, as PNG or SVG.
-        """
-        from spinformer.explain import pictures
-
-        checks.choice("kind", kind, get_args(PlotKind))
-        draw: dict[str, Callable[[Explanation], Any]]
-        draw = {"words": pictures.words_figure, "pairs": pictures.heat_map, "arcs": pictures.arcs}
-        figure = draw[kind](self)
-        if path is not None:
-            pictures.save_figure(figure, path)
-        return figure
-
-    def to_html(self, path: Path | str | None = None, title: str | None = None) -> str:
-        """A page that needs nothing else; `spinformer.explain.html.to_html` makes one of many explanations.
-
-        path: also saved there.
-        """
-        from spinformer.explain import html
-
-        title = html.TITLE if title is None else title
-        if path is not None:
-            html.save_html(self, path, title)
-        return html.to_html(self, title)
+        """As JSON, which `load` reads."""
+        content = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        with atomic_write(Path(path)) as partial:
+            partial.write_text(content, encoding="utf-8")
+        return Path(path)
 
     @classmethod
     def load(cls, path: Path | str) -> "Explanation":
-        """What `save` wrote; anything else is a clear error."""
+        """What `save` wrote; anything else is a ValueError."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-            if found.pop("format", None) != FORMAT:
-                raise ValueError("its format is unknown")
-            words = tuple(_of(Word, word) for word in found.pop("words"))
-            pairs = tuple(_of(Pair, pair) for pair in found.pop("pairs"))
-            return _of(cls, {**found, "texts": tuple(found["texts"]), "words": words, "pairs": pairs})
+            stored = _current(json.loads(Path(path).read_text(encoding="utf-8")))
+            words = tuple(_checked(Word, word) for word in stored.pop("words"))
+            pairs = tuple(_checked(Pair, pair) for pair in stored.pop("pairs"))
+            return _checked(cls, {**stored, "texts": tuple(stored["texts"]), "words": words, "pairs": pairs})
         except (json.JSONDecodeError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is no saved explanation ({error})") from error
 
 
-def _of(kind: type, values: dict[str, Any]) -> Any:
-    names = {field.name for field in fields(kind)}
+def _current(stored: dict[str, Any]) -> dict[str, Any]:
+    """The stored fields under their present names; in format 1 the scores were always Shapley values."""
+    version = stored.pop("format", None)
+    if version == FORMAT:
+        return stored
+    if version != 1:
+        raise ValueError(f"its format must be 1 or {FORMAT}; got {version!r}")
+    words = [
+        {**word, "importance": word["shapley"], "importance_stderr": word["shapley_stderr"]} for word in stored["words"]
+    ]
+    base_value, method = stored.pop("empty_value"), "shapley" if stored["method"] == "grounded" else "kernel-shap"
+    return {**stored, "words": words, "target": stored["label"], "base_value": base_value, "method": method}
+
+
+def _checked(kind: type[Record], values: Mapping[str, Any]) -> Record:
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if set(values) != names:
         raise ValueError(f"a {kind.__name__} has {', '.join(sorted(names))}; got {', '.join(sorted(values))}")
     return kind(**values)
-
-
-def coloured(explanation: Explanation, *, width: int = 100) -> str:
-    """The texts for a terminal: blue words spoke for the decision, orange ones against it, the stronger the deeper."""
-    strongest = max((abs(value) for value in explanation.importance), default=0.0) or 1.0
-    chance = explanation.probabilities[explanation.label]
-    lines = [f"{explanation.label} ({chance:.1%})"]
-    for side in range(len(explanation.texts)):
-        words = [word for word in explanation.words if word.side == side]
-        lines += _wrapped([(word.text, _shade(word.shapley / strongest)) for word in words], width)
-    return "\n".join(lines)
-
-
-# Backgrounds of the 256-colour palette, pale to deep; both safe for colour-blind readers.
-FOR, AGAINST = (255, 195, 153, 111, 69), (255, 230, 223, 216, 208)
-
-
-def _shade(part: float) -> int | None:
-    depth = min(4, int(5 * abs(part)))
-    return None if depth == 0 else (FOR if part > 0 else AGAINST)[depth]
-
-
-def _wrapped(words: Sequence[tuple[str, int | None]], width: int) -> list[str]:
-    lines, length = [""], 0
-    for text, shade in words:
-        if length and length + 1 + len(text) > width:
-            lines.append("")
-            length = 0
-        safe = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}" for mark in text)
-        shown = safe if shade is None else f"\x1b[48;5;{shade};38;5;16m{safe}\x1b[0m"
-        lines[-1] += (" " if length else "") + shown
-        length += len(text) + (1 if length else 0)
-    return [f"  {line}" for line in lines]

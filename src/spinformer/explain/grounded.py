@@ -1,198 +1,161 @@
-"""Explanations through a grounded game: words and pairs of words from one forward pass of the classifier."""
+"""A classifier with its game: values of words and pairs, and the Ising model that they make, from one forward pass."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from spinformer import checks
-from spinformer.attention.play import Played, Units, play, settle
+from spinformer._base import checks
+from spinformer._base.precision import full_precision, safe_divide
+from spinformer.attention.from_game import GameAttention, Units, attention_from_values, game_attention
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
-from spinformer.games import Estimate, Game, Survey, Weighting, estimate_values, survey
+from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values
 from spinformer.ising import DenseCouplings
-from spinformer.models.grounding import CONFIG, FOLDER, GameHead, GroundedGames, own_game
-from spinformer.models.masked import MaskedClassifier, Masking, check_classes
-from spinformer.precision import full_precision, safe_divide
+from spinformer.models.game_head import CONFIG, FOLDER, GameHead, PredictedGames, built_in_game
+from spinformer.models.masked import Masking, check_classes
 
-Score = Literal["shapley", "banzhaf", "field", "attention"]
-# How a grounded game makes an Ising model. Coalitions count alike: fields weighted by Gibbs factors, which look at
-# coalitions of nearly all words only, are less faithful (docs/grounding.md). Couplings are well below the critical
-# strength, so full steps bring the mean field near at once.
-PLAIN = Settings(couplings="dense", solver="damped", damping=1.0)
+# The Ising model of a grounded game: every coalition counts alike, or by Gibbs factors, which look at coalitions of
+# nearly all words only. The couplings are well below the critical strength, so full mean-field steps converge.
+UNIFORM = Settings(couplings="dense", solver="damped", damping=1.0)
 GIBBS = Settings(weighting="gibbs", proposal="annealed", couplings="dense", estimator="auto")
 TEMPERATURE = 0.25
-# Fields in units of the temperature over this, so that the attention of important words does not saturate.
+# Fields are in units of the temperature over this, so that the attention of important words does not saturate.
 SOFTENING = 4.0
-# Of the strength at which the mean field ceases to be unique, what couplings may have: enough to tell, not to rule.
-PART = 0.2
+# The couplings' share of the critical strength, at which the mean field ceases to be unique.
+COUPLING_SHARE = 0.2
 
-
-# Heads that were read for models that are in use, with the file and device they were read for: a head is checked
+# Game heads that were read for models in use, with the file and device they were read for. A game head is checked
 # against all weights of its model, which takes longer than an explanation.
-_FOUND: WeakKeyDictionary[Any, tuple[Any, GameHead | None]] = WeakKeyDictionary()
+_LOADED: WeakKeyDictionary[Any, tuple[Any, GameHead]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
-class Grounded:
-    """A classifier with its game: a frozen one with the head that `spinformer ground` made for it, or a model with head
-    "grounded", which was trained with one.
+class GroundedClassifier:
+    """A classifier and the game head that was learnt for it, or that it was trained with (pooling head "grounded").
 
     samples, pair_samples: coalitions for the values of words and of pairs; they cost no pass of the classifier.
     """
 
     model: Any
-    head: GameHead | None = None
+    head: GameHead
     samples: int = 32
     pair_samples: int = 8
 
     def __post_init__(self) -> None:
         check_classes(self.model)
-        if self.head is None:
-            own = own_game(self.model)
-            if own is None:
-                raise ValueError(f"a {type(self.model).__name__} without a game of its own needs a game head")
-            object.__setattr__(self, "head", own)
+        checks.at_least("samples", self.samples, 4)  # fewer give no standard error
+        checks.at_least("pair_samples", self.pair_samples, 4)
 
     @property
     def masking(self) -> Masking:
-        """How words were taken away when the game was learnt."""
-        return self._head.config.masking
-
-    @classmethod
-    def load(cls, folder: Path, model: Any, samples: int = 32) -> "Grounded":
-        """With the head that lies in `folder`, or else with the game that the model was trained with."""
-        if own_game(model) is not None and not (folder / FOLDER / CONFIG).is_file():
-            return cls(model, None, samples)
-        head = GameHead.load(folder, model).to(next(model.parameters()).device)
-        return cls(model, head, samples)
-
-    @classmethod
-    def find(cls, model: Any, folder: Path | None = None) -> "Grounded | None":
-        """The game of a model: the head in `folder`, its own where not given, or else the one that the model was
-        trained with; None where there is none.
-
-        A head that was found is kept for the next time, as long as the model and its file live.
-        """
-        place = folder or Path(str(getattr(model, "name_or_path", "") or ""))
-        file = place / FOLDER / CONFIG
-        if not file.is_file():
-            return None if own_game(model) is None else cls(model)
-        key = (str(file), file.stat().st_mtime_ns, next(model.parameters()).device)
-        kept = _FOUND.get(model)
-        if kept is None or kept[0] != key:
-            kept = _FOUND[model] = (key, cls.load(place, model).head)
-        return cls(model, kept[1])
+        """How words were hidden when the game was learnt."""
+        return self.head.config.masking
 
     @torch.no_grad()
-    def games(self, words: Words) -> GroundedGames:
+    def games(self, words: Words) -> PredictedGames:
         """The predicted games of a batch of texts: one pass."""
-        return self._head.games(self.model, words.to(next(self.model.parameters()).device))
+        return self.head.games(self.model, words.to(next(self.model.parameters()).device))
 
     @torch.no_grad()
-    def values(self, games: GroundedGames, index: Literal["SV", "BV", "BII", "SII"], seed: int = 0) -> Estimate:
-        """Shapley or Banzhaf values, or interactions, of the decided class, with standard errors."""
-        return estimate_values(games.game(), index, self.samples, seed=torch.tensor(seed), shared=True)
+    def values(self, games: PredictedGames, index: str, seed: int = 0, target: Tensor | None = None) -> Estimate:
+        """The values of one index, by its name, with standard errors."""
+        return estimate_values(games.game(target), index, self.samples, seed=torch.tensor(seed), shared=True)
+
+    @torch.no_grad()
+    def all_values(self, games: PredictedGames, seed: int = 0, target: Tensor | None = None) -> GameValues:
+        """Shapley and Banzhaf values and interactions, from one evaluation of the game."""
+        pair_samples = min(self.samples, self.pair_samples)
+        return estimate_all(games.game(target), self.samples, pair_samples, seed=torch.tensor(seed))
 
     @torch.no_grad()
     @full_precision
-    def play(
+    def attention(
         self,
-        games: GroundedGames,
+        games: PredictedGames,
         temperature: float = TEMPERATURE,
         seed: int = 0,
         weighting: Weighting = "uniform",
-    ) -> Played:
-        """Fields, couplings and mean-field attention of the game, by the paper's equations in share units.
+        target: Tensor | None = None,
+    ) -> GameAttention:
+        """Fields, couplings and mean-field attention of the game, by the paper's equations, in share units.
 
-        weighting "uniform": from the coalitions of `survey`; "gibbs": the paper's target, from coalitions drawn by
+        weighting "uniform": from the coalitions of `all_values`; "gibbs": the paper's target, from coalitions drawn by
         annealing.
         """
-        game = games.game()
+        game = games.game(target)
         if weighting == "uniform":
-            pairs = min(self.samples, self.pair_samples)
-            return play_survey(game, survey(game, self.samples, pairs, seed=torch.tensor(seed)), temperature)
-        gate, heat, units = _units(game, temperature)
-        return play(game, gate, heat, GIBBS, units, budget=self.samples, seed=torch.tensor(seed), shared=True)
+            return attention_of(game, self.all_values(games, seed, target), temperature)
+        gate, temperatures, units = _units(game, temperature)
+        return game_attention(
+            game, gate, temperatures, GIBBS, units, budget=self.samples, seed=torch.tensor(seed), shared=True
+        )
 
-    @property
-    def _head(self) -> GameHead:
-        assert self.head is not None  # set in __post_init__
-        return self.head
+
+def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
+    """The game head in `folder` (by default the model's own folder), or the one that the model was trained with.
+
+    None where there is neither. A game head that was read is kept as long as the model and its file live.
+    """
+    name = getattr(model, "name_or_path", "") or ""
+    directory = folder or (Path(str(name)) if name else None)
+    if directory is None or not (file := directory / FOLDER / CONFIG).is_file():
+        return built_in_game(model)
+    device = next(model.parameters()).device
+    key = (str(file), file.stat().st_mtime_ns, device)
+    loaded = _LOADED.get(model)
+    if loaded is None or loaded[0] != key:
+        loaded = _LOADED[model] = (key, GameHead.load(directory, model).to(device))
+    return loaded[1]
 
 
 @torch.no_grad()
 @full_precision
-def play_survey(game: Game, found: Survey, temperature: float = TEMPERATURE) -> Played:
-    """Fields, couplings and mean-field attention in share units, as `Grounded.play`, of values that are known."""
-    gate, heat, units = _units(game, temperature)
-    values = torch.stack([found.shapley.values, found.banzhaf.values], 1)
-    couplings = DenseCouplings(found.interactions.values, hollow=True)
-    return settle(game, values, couplings, gate, heat, PLAIN, units, torch.full_like(heat, found.shapley.budget))
+def attention_of(game: Game, values: GameValues, temperature: float = TEMPERATURE) -> GameAttention:
+    """Fields, couplings and mean-field attention in share units, from values that are known."""
+    gate, temperatures, units = _units(game, temperature)
+    stacked = torch.stack([values.shapley.values, values.banzhaf.values], 1)  # (B, 2, n)
+    couplings = DenseCouplings(values.interactions.values, hollow=True)
+    ess = torch.full_like(temperatures, values.shapley.budget)
+    return attention_from_values(game, stacked, couplings, gate, temperatures, UNIFORM, units, ess)
 
 
-def played_errors(found: Survey, played: Played, temperature: float = TEMPERATURE) -> tuple[Tensor, Tensor]:
-    """Standard errors of what `play_survey` gives, (B, n) each, to first order and as if words erred independently:
+def attention_errors(
+    values: GameValues, ising: GameAttention, temperature: float = TEMPERATURE
+) -> tuple[Tensor, Tensor]:
+    """Standard errors of the fields and the attention of `attention_of`, (B, n) each
 
     var(share_i) = ((1 - |share_i|)^2 se_i^2 + share_i^2 sum over j != i of se_j^2) / (sum |values|)^2
     field:      TEMPERATURE / SOFTENING n sqrt(lambda^2 var(share of phi) + (1 - lambda)^2 var(share of beta))
-    attention:  (1 - m_i^2) / (2 gamma) times that: what reaches a word through the others is taken as it is
+    attention:  (1 - m_i^2) / (2 gamma) times that
+
+    to first order, as if words erred independently and the other words' attention were known.
     """
-    values = torch.stack([found.shapley.values, found.banzhaf.values])
-    errors = torch.stack([found.shapley.stderr, found.banzhaf.stderr]).square()
-    total = values.abs().sum(-1, keepdim=True)
-    share = safe_divide(values.abs(), total)
-    others = errors.sum(-1, keepdim=True) - errors
-    spread = safe_divide((1 - share).square() * errors + share.square() * others, total.square())
-    gate = torch.stack([played.gate, 1 - played.gate])
-    count = (played.gate > 0).sum(-1, keepdim=True)  # padding has no gate
+    both = torch.stack([values.shapley.values, values.banzhaf.values])
+    variances = torch.stack([values.shapley.stderr, values.banzhaf.stderr]).square()
+    total = both.abs().sum(-1, keepdim=True)
+    share = safe_divide(both.abs(), total)
+    others = variances.sum(-1, keepdim=True) - variances
+    spread = safe_divide((1 - share).square() * variances + share.square() * others, total.square())
+    gate = torch.stack([ising.gate, 1 - ising.gate])
+    count = (ising.gate > 0).sum(-1, keepdim=True)  # padding has no gate
     field = TEMPERATURE / SOFTENING * count * (gate.square() * spread).sum(0).sqrt()
-    return field, (1 - played.solved.magnetization.square()) / (2 * temperature) * field
+    return field, (1 - ising.solved.magnetization.square()) / (2 * temperature) * field
 
 
 def _units(game: Game, temperature: float) -> tuple[Tensor, Tensor, Units]:
     """Gate, (B, n), temperature, (B,), and units of a game of probabilities.
 
-    Fields and couplings are those of TEMPERATURE, and the spins feel them at the temperature asked for: in the cold
-    they are decided, in the heat none is.
+    Fields and couplings are those of TEMPERATURE, and the spins feel them at the temperature asked for: cold spins are
+    decided, hot ones are not.
     """
     checks.positive("temperature", temperature)
-    heat = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
+    temperatures = torch.full((game.batch,), temperature, dtype=game.dtype, device=game.device)
     gate = torch.full((game.batch, game.players), 0.5, dtype=game.dtype, device=game.device)
     if game.mask is not None:
         gate = gate * game.mask
-    return gate, heat, Units(torch.full_like(heat, TEMPERATURE / SOFTENING), PART * TEMPERATURE / heat)
-
-
-class GroundedScores:
-    """Scores of words towards the decided class: Shapley or Banzhaf values, field or attention of the grounded game.
-
-    classifier: where the passes are counted, if anywhere.
-    """
-
-    passes = "1"
-
-    def __init__(
-        self, grounded: Grounded, what: Score = "shapley", seed: int = 0, classifier: MaskedClassifier | None = None
-    ) -> None:
-        checks.choice("what", what, get_args(Score))
-        self.grounded, self.what, self.seed, self.classifier = grounded, what, seed, classifier
-        self.name = f"grounded {what}"
-
-    def seeded(self, seed: int) -> "GroundedScores":
-        """The same with other coalitions."""
-        return GroundedScores(self.grounded, self.what, seed, self.classifier)
-
-    def __call__(self, words: Words) -> Tensor:
-        """(B, W)."""
-        games = self.grounded.games(words)
-        if self.classifier is not None:
-            self.classifier.passes += len(words.words)
-        if self.what in ("shapley", "banzhaf"):
-            index: Literal["SV", "BV"] = "SV" if self.what == "shapley" else "BV"
-            return self.grounded.values(games, index, self.seed).values
-        played = self.grounded.play(games, seed=self.seed)
-        return played.fields if self.what == "field" else played.attention
+    gain = torch.full_like(temperatures, TEMPERATURE / SOFTENING)
+    return gate, temperatures, Units(gain, COUPLING_SHARE * TEMPERATURE / temperatures)

@@ -1,34 +1,34 @@
-"""Cooperative games on tensors: exact values, estimates with error bars, and their low-rank form."""
+"""Cooperative games on tensors: exact values, estimates with standard errors, and interactions in low rank."""
 
 from spinformer.games.estimate import MIN_ESS, Estimate, EstimatorName, ProposalName, estimate_values, make_proposal
 from spinformer.games.exact import MAX_PLAYERS, exact_values
 from spinformer.games.game import Game, TableGame
-from spinformer.games.indices import Index, Weighting
-from spinformer.games.joint import estimate_joint
-from spinformer.games.lowrank import estimate_low_rank, low_rank_interactions, low_rank_of
+from spinformer.games.indices import INDICES, Index, Weighting
+from spinformer.games.lowrank import estimate_low_rank, low_rank_from_sums
 from spinformer.games.norm import NormGame
+from spinformer.games.one_pass import GameValues, NormValues, estimate_all, estimate_norm_values
 from spinformer.games.sums import SumGame
-from spinformer.games.surveying import Survey, survey
 
 __all__ = [
+    "INDICES",
     "MAX_PLAYERS",
     "MIN_ESS",
     "Estimate",
     "EstimatorName",
     "Game",
+    "GameValues",
     "Index",
     "NormGame",
+    "NormValues",
     "ProposalName",
     "SumGame",
-    "Survey",
     "TableGame",
     "Weighting",
-    "estimate_joint",
+    "estimate_all",
     "estimate_low_rank",
+    "estimate_norm_values",
     "estimate_values",
     "exact_values",
-    "low_rank_interactions",
-    "low_rank_of",
+    "low_rank_from_sums",
     "make_proposal",
-    "survey",
 ]

@@ -6,17 +6,17 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from spinformer import checks
-from spinformer.precision import full_precision, widen
+from spinformer._base import checks
+from spinformer._base.precision import full_precision, widen
 
 
 class Game(ABC):
-    """Delta_i v(C) = v(C + i) - v(C)                                     (Eq. 1)
-    Delta_ij v(C) = v(C + ij) - v(C + i) - v(C + j) + v(C)              (Eq. 8)
+    """Delta_i v(C) = v(C + i) - v(C)                                     NGT Eq. 1
+    Delta_ij v(C) = v(C + ij) - v(C + i) - v(C + j) + v(C)              NGT Eq. 8
 
-    A game is called with a boolean matrix of coalitions, (K, n) or (B, K, n), and gives their values, (K,) or
-    (B, K). `marginals` and `interactions` are here in their plain form, by calling the game once for every
-    coalition they need; a game that knows better overrides them, and the tests compare the two.
+    A game is called with a boolean matrix of coalitions, (K, n) or (B, K, n), and gives their values, (K,) or (B, K).
+    `marginals` and `interactions` stand here in their plain form, which evaluates every coalition they need. A game
+    with a faster form overrides them, and the tests compare the two.
 
     players: the number n of columns; mask: (B, n), false for padding, which never plays, or None;
     batched: whether the game was given with a batch dimension; batch: B, 1 for a single game.
@@ -61,7 +61,7 @@ class Game(ABC):
         return self.mask.sum(-1)
 
     def order(self) -> Tensor | None:
-        """A rank for each player that depends on the player and not on its place, (B, n), or None."""
+        """A rank for each player that depends on the player and not on its column, (B, n), or None."""
         return None
 
     def unbatch(self, result: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class Game(ABC):
         member = torch.eye(self.players, dtype=torch.bool, device=coalitions.device)
         around = coalitions[:, :, None]  # (B, K, 1, n)
         without = self._values(around & ~member)
-        return self._values(around | member) - without, without
+        return self._values(around | member) - without, without  # NGT Eq. 1
 
     def interactions(self, coalitions: Tensor, rows: slice) -> tuple[Tensor, Tensor]:
         """For i in `rows`, every j: Delta_ij v(C - ij) and v(C - ij), (B, K, rows, n); 0 where i = j."""
@@ -82,11 +82,11 @@ class Game(ABC):
         context = coalitions[:, :, None, None] & ~first & ~second  # (B, K, rows, n, n)
         without = self._values(context)
         delta = self._values(context | first | second) - self._values(context | first)
-        delta = delta - self._values(context | second) + without
+        delta = delta - self._values(context | second) + without  # NGT Eq. 8
         return delta.masked_fill(member[rows], 0.0), without
 
-    def expected_marginals(self, chance: Tensor) -> Tensor:
-        """E[v(C + i) - v(C - i)], (B, M, n), when each player is in with its own chance, (B, M, n)."""
+    def expected_marginals(self, probability: Tensor) -> Tensor:
+        """E[v(C + i) - v(C - i)], (B, M, n), when player i is in C with probability[..., i], (B, M, n)."""
         raise NotImplementedError(f"the tilted proposal is not known for a {type(self).__name__}")
 
     def _values(self, coalitions: Tensor) -> Tensor:
@@ -119,22 +119,22 @@ class TableGame(Game):
         bits = 2 ** torch.arange(self.players, device=coalitions.device)
         return self.table.gather(1, (coalitions * bits).sum(-1))
 
-    def expected_marginals(self, chance: Tensor) -> Tensor:
+    def expected_marginals(self, probability: Tensor) -> Tensor:
         """Exact: the derivative of the multilinear extension, O(M n 2^n)."""
         columns = []
         for player in range(self.players):
             halves = self.table.view(self.batch, -1, 2, 2**player)
             difference = (halves[:, :, 1] - halves[:, :, 0]).flatten(1)
             others = [other for other in range(self.players) if other != player]
-            columns.append(_contract(difference, chance[..., others]))
+            columns.append(_contract(difference, probability[..., others]))
         return torch.stack(columns, -1)
 
 
-def _contract(table: Tensor, chance: Tensor) -> Tensor:
-    """Mean of `table` (B, 2**m) over independent bits with these chances (B, M, m): (B, M)."""
-    table = table[:, None].expand(-1, chance.shape[1], -1)
-    for bit in range(chance.shape[-1]):  # from the lowest bit upwards
-        p = chance[..., bit, None]
+def _contract(table: Tensor, probability: Tensor) -> Tensor:
+    """Mean of `table` (B, 2**m) over independent bits that are 1 with these probabilities (B, M, m): (B, M)."""
+    table = table[:, None].expand(-1, probability.shape[1], -1)
+    for bit in range(probability.shape[-1]):  # from the lowest bit upwards
+        p = probability[..., bit, None]
         table = table.unflatten(-1, (-1, 2))
         table = (1 - p) * table[..., 0] + p * table[..., 1]
     return table.squeeze(-1)

@@ -1,6 +1,6 @@
 """Interactions of a norm game in low rank: what makes the attention linear in the number of players.
 
-To second order in v_i and v_j, with S the sum over coalition C, r = |S| and s = S / r,
+To second order in v_i and v_j, with S the sum over coalition C, r = |S| and s = S / r, NGT Eq. 8 is
 
     Delta_ij v(C) = v_i' H v_j,   H = (f'/r) (I - s s') + f'' s s',
 
@@ -8,7 +8,7 @@ so the mean over K coalitions with weights w_k is, off the diagonal,
 
     J = c V V' - A' D A,   c = sum of w_k f'/r_k,   A_ki = s_k . v_i,   D_k = w_k (f'/r_k - f''),
 
-of rank d + K. The expansion is taken half-way along: a player's own share of S counts one half, whether it is in
+of rank d + K. The expansion is taken half-way: of a player's own vector one half counts in S, whether the player is in
 C or not. J times a vector costs O(n (d + K)), and J is never formed. Under Gibbs weights a coalition counts by its own
 value, exp(v(C) / temperature), not by that of C - ij: one weight for all pairs is what keeps the rank low.
 """
@@ -16,25 +16,40 @@ value, exp(v(C) / temperature), not by that of C - ij: one weight for all pairs 
 import torch
 from torch import Tensor
 
+from spinformer._base.precision import full_precision, safe_divide, safe_sqrt
 from spinformer.games.estimate import ProposalName, make_proposal
 from spinformer.games.indices import Weighting
 from spinformer.games.norm import NormGame, Sums
-from spinformer.precision import full_precision, safe_divide, safe_sqrt
 
 
 @full_precision
-def low_rank_interactions(
-    game: NormGame, coalitions: Tensor, log_weight: Tensor | None = None
+def estimate_low_rank(
+    game: NormGame,
+    budget: int,
+    *,
+    weighting: Weighting,
+    temperature: Tensor,
+    proposal: ProposalName,
+    seed: Tensor,
+    shared: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Factors U (B, n, d + K) and weights w (B, d + K) with J = U diag(w) U' off the diagonal.
+    """Factors U (B, n, d + K) and weights w (B, d + K) with J = U diag(w) U' off the diagonal: BII to second order.
 
-    coalitions: (B, K, n); log_weight: (B, K), unnormalised, or None for equal weights.
+    The K = `budget` coalitions are those that `estimate_values` draws for BII. temperature: (B,).
     """
-    return low_rank_of(game, game.sums(coalitions), log_weight)
+    source = make_proposal(proposal, game, "BII", temperature)
+    coalitions = source.draw(game, budget, seed, paired=True, shared=shared)
+    log_weight = None
+    if weighting == "gibbs":
+        log_weight = game.evaluate(coalitions) / temperature[:, None]  # NGT Eq. 31
+    if proposal != "uniform":
+        log_weight = (0.0 if log_weight is None else log_weight) - source.log_probability(coalitions)
+    return low_rank_from_sums(game, game.sums(coalitions), log_weight)
 
 
-def low_rank_of(game: NormGame, sums: Sums, log_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """`low_rank_interactions` from sums."""
+@full_precision
+def low_rank_from_sums(game: NormGame, sums: Sums, log_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Factors and weights of J from the sums of K coalitions; log_weight: (B, K), unnormalised, None where equal."""
     norm = safe_sqrt(sums.square)  # (B, K, 1)
     along = sums.products + (0.5 - sums.inside) * game.squares[:, None]  # 0 at padding
     direction = safe_divide(along, norm)  # (B, K, n)
@@ -55,25 +70,3 @@ def low_rank_of(game: NormGame, sums: Sums, log_weight: Tensor | None = None) ->
     spread = (weight * across).sum(1).expand(-1, game.values.shape[2])
     factors = torch.cat([game.values, direction.mT], -1)
     return factors, torch.cat([spread, (-weight * bent).squeeze(-1)], -1)
-
-
-@full_precision
-def estimate_low_rank(
-    game: NormGame,
-    budget: int,
-    *,
-    weighting: Weighting,
-    temperature: Tensor,
-    proposal: ProposalName,
-    seed: Tensor,
-    shared: bool,
-) -> tuple[Tensor, Tensor]:
-    """`low_rank_interactions` of `budget` coalitions, drawn as `estimate_values` draws those of BII."""
-    source = make_proposal(proposal, game, "BII", temperature)
-    coalitions = source.draw(game, budget, seed, paired=True, shared=shared)
-    log_weight = None
-    if weighting == "gibbs":
-        log_weight = game.evaluate(coalitions) / temperature[:, None]
-    if proposal != "uniform":
-        log_weight = (0.0 if log_weight is None else log_weight) - source.log_probability(coalitions)
-    return low_rank_interactions(game, coalitions, log_weight)

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.precision import safe_divide, safe_sqrt, widen
 from spinformer.games.game import Game
-from spinformer.precision import safe_divide, safe_sqrt, widen
 
 ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
 
 
 class Sums(NamedTuple):
-    """Of coalitions C, with S the sum over C."""
+    """Of coalitions C, with S the sum of their members' vectors."""
 
     inside: Tensor  # membership as numbers, (B, K, n)
     square: Tensor  # |S|^2, (B, K, 1)
@@ -42,10 +42,10 @@ class Pairs(NamedTuple):
 
 
 class NormGame(Game):
-    """v(C) = f(scale * |sum of v_i over i in C|),   v(empty) = 0            (Eq. 2)
+    """v(C) = f(scale * |sum of v_i over i in C|),   v(empty) = 0            NGT Eq. 2
 
     values: (B, n, d) or (n, d), the paper's W_v x_i; mask: (B, n) or (n,), false for padding; activation: the
-    paper's f; scale: a number or (B,); trusted: whether the contents of all three were looked at before.
+    paper's f; scale: a number or (B,); trusted: whether the contents of all three have been checked before.
 
     All differences are formed without cancellation: with T = C - i, u the squared norm and r its root,
     r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
@@ -98,7 +98,7 @@ class NormGame(Game):
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f(scale |S_C|) by one matrix product."""
         sums = coalitions.to(self.dtype) @ self.values
-        return self.value_of(sums.square().sum(-1))
+        return self.value_of(sums.square().sum(-1))  # NGT Eq. 2
 
     def order(self) -> Tensor:
         """Players by their product with the sum of all, padding last."""
@@ -127,46 +127,46 @@ class NormGame(Game):
         return self._function()(x), slope
 
     def sums(self, coalitions: Tensor) -> Sums:
-        """The two matrix products that everything around these coalitions is made of."""
+        """The two matrix products from which all differences around these coalitions follow."""
         inside = coalitions.to(self.dtype)
         sums = torch.bmm(inside, self.values)  # (B, K, d)
         return Sums(inside, sums.square().sum(-1, keepdim=True), torch.bmm(sums, self.values.mT))
 
     def singles(self, coalitions: Tensor) -> Singles:
-        """What every player's marginal is made of."""
+        """What the marginals of all players are computed from."""
         return self.singles_of(self.sums(coalitions))
 
     def singles_of(self, sums: Sums) -> Singles:
         """`singles` from sums: S_T . v_i = S . v_i - c_i |v_i|^2, and |S_T|^2 = |S|^2 - c_i gain_i."""
-        inside, own = sums.inside, self.squares[:, None]
-        gain = own + 2 * (sums.products - inside * own)
+        inside, squares = sums.inside, self.squares[:, None]
+        gain = squares + 2 * (sums.products - inside * squares)
         size = inside.sum(-1, keepdim=True) - inside
         square = (sums.square - inside * gain) * (size > 0)
         return Singles(size, square.relu(), gain)
 
     def pairs(self, coalitions: Tensor, rows: slice) -> Pairs:
-        """What every pair's interaction is made of, for the players in `rows` and all others."""
-        inside, whole, products = self.sums(coalitions)
+        """What the interactions are computed from, for the players in `rows` and all others."""
+        inside, total, products = self.sums(coalitions)
         gram = (self.values[:, rows] @ self.values.mT)[:, None]  # (B, 1, rows, n)
-        own = self.squares[:, None]
+        squares = self.squares[:, None]
         row = (slice(None), slice(None), rows, None)
         column = (slice(None), slice(None), None)
         # S_T . v_i = S . v_i - c_i |v_i|^2 - c_j v_i . v_j
-        bare = products - inside * own
-        along_row = bare[row] - inside[column] * gram
-        along_column = bare[column] - inside[row] * gram
-        single = inside * (2 * products - own)
-        square = whole[..., None] - single[row] - single[column] + 2 * (inside[row] * inside[column]) * gram
+        without_self = products - inside * squares
+        along_row = without_self[row] - inside[column] * gram
+        along_column = without_self[column] - inside[row] * gram
+        single = inside * (2 * products - squares)
+        square = total[..., None] - single[row] - single[column] + 2 * (inside[row] * inside[column]) * gram
         size = inside.sum(-1)[..., None, None] - inside[row] - inside[column]
         square = torch.where(size > 0, square, 0.0).clamp_min(0)
-        return Pairs(size, square, 2 * along_row + own[row], 2 * along_column + own[column], gram)
+        return Pairs(size, square, 2 * along_row + squares[row], 2 * along_column + squares[column], gram)
 
     def marginals(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
         """Delta_i v(C - i) and v(C - i) for all i from one matrix product."""
         return self.marginals_of(self.singles(coalitions))
 
     def marginals_of(self, singles: Singles) -> tuple[Tensor, Tensor]:
-        """`marginals` from what `singles` found."""
+        """`marginals` from `singles`."""
         low, high = safe_sqrt(singles.square), safe_sqrt(singles.square + singles.gain)
         step = self._scaled(safe_divide(singles.gain, low + high))
         low, high = self._scaled(low), self._scaled(high)
@@ -183,7 +183,7 @@ class NormGame(Game):
         return delta.masked_fill(same, 0.0), without
 
     def interactions_of(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        """`interactions` from what `pairs` found; the diagonal is left as it comes."""
+        """`interactions` from `pairs`; entries on the diagonal mean nothing."""
         _, square, gain_row, gain_column, gram = pairs
         none = safe_sqrt(square)
         row, column = safe_sqrt(square + gain_row), safe_sqrt(square + gain_column)
@@ -197,15 +197,15 @@ class NormGame(Game):
         delta = safe_divide(2 * gram - safe_divide(gain_row * turn, row + none), both + column)
         return self._scaled(delta), self._scaled(none)
 
-    def expected_marginals(self, chance: Tensor) -> Tensor:
-        """f of the root of the expected squared norm with i, less the same without i: O(M n d)."""
-        own = self.squares[:, None]
-        mean = chance @ self.values  # (B, M, d)
+    def expected_marginals(self, probability: Tensor) -> Tensor:
+        """f of the root of the expected squared norm with i, minus the same without i: O(M n d)."""
+        squares, p = self.squares[:, None], probability
+        mean = p @ self.values  # (B, M, d)
         along = mean @ self.values.mT  # (B, M, n)
-        spread = chance * (1 - chance) * own
-        square = mean.square().sum(-1, keepdim=True) - 2 * chance * along + chance.square() * own
+        spread = p * (1 - p) * squares
+        square = mean.square().sum(-1, keepdim=True) - 2 * p * along + p.square() * squares
         square = (square + spread.sum(-1, keepdim=True) - spread).clamp_min(0)
-        gain = 2 * (along - chance * own) + own
+        gain = 2 * (along - p * squares) + squares
         return self.marginals_of(Singles(square, square, gain))[0]
 
     def _function(self) -> Callable[[Tensor], Tensor]:

@@ -1,13 +1,12 @@
 """Where coalitions are drawn from: one set of K serves every player and every pair.
 
-If each of the n players is in C by its own coin, C - i is drawn by the coins of the others, whatever i is. So a
-proposal needs only to say with which probability each player enters, and log P(C - i), log P(C - ij):
+If each of the n players is in C by a coin of its own, C - i is drawn by the coins of the others, whatever i is. So a
+proposal needs only the probability with which each player enters, and log P(C - i), log P(C - ij):
 
-    subsets   every coin is fair: the contexts of BV and BII
-    sizes     all coins of a draw have one bias t, t uniform in (0, 1): every size is equally likely, in C as in
-              C - i and in C - ij: the contexts of SV and SII
-    tilted    player i has its own bias p_i, from a mean-field approximation of the Gibbs target:
-              p_i = sigmoid((E v(C + i) - E v(C - i)) / temperature)
+    size-weighted   all coins of a draw have one common bias q. BV, BII: q = 1/2. SV, SII: q uniform in (0, 1), so that
+                    every size is equally likely, in C as in C - i and in C - ij.
+    tilted          player i has the bias p_i, from a mean-field approximation of the Gibbs target:
+                    p_i = sigmoid((E v(C + i) - E v(C - i)) / temperature)
 
 A proposal without coins, the Gibbs distribution itself, is in `spinformer.games.annealed`.
 """
@@ -18,12 +17,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from spinformer._base.rng import uniforms
 from spinformer.games.game import Game
-from spinformer.games.indices import log_size_weight
-from spinformer.rng import uniforms
+from spinformer.games.indices import INDICES, log_size_weight
 
+# Iterations of the mean-field equations of the tilted proposal, and the part of each step that is taken.
 STEPS, DAMPING = 40, 0.5
+# Players that are held out, one at a time, for further solutions of these equations.
 ABSENCES = 16
+# No coin is surer than 1 - DOUBT / n; a draw is by fair coins with probability DEFENCE.
 DOUBT = 0.01
 DEFENCE = 0.01
 
@@ -31,15 +33,15 @@ DEFENCE = 0.01
 class Proposal(ABC):
     """Draws coalitions and knows, up to a constant, the log-probability of each with one or two players out."""
 
-    group = 1  # draws that are independent of all others only together
+    group = 1  # draws depend on each other within groups of this size, and not across groups
 
     @abstractmethod
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
         """K = `budget` coalitions for each game: (B, K, n).
 
         paired: each odd draw is the reflection (u -> 1 - u) of the one before it, which for fair coins is its
-        complement. shared: all games of the batch use the same random numbers, so that a game's coalitions do
-        not depend on its place in the batch. The players' order is the game's own where it has one.
+        complement. shared: all games of the batch use the same random numbers, so that a game's coalitions do not
+        depend on its position in the batch. Players take their numbers in the order of `game.order()` if there is one.
         """
 
     @abstractmethod
@@ -54,23 +56,24 @@ class Proposal(ABC):
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """log P(C) itself: broadcastable to (B, K)."""
 
-    def own_contexts(self, delta: Tensor, log_weight: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
-        """Delta_i v(T) and log-weights under the Gibbs target, (B, K, n), of what was drawn last, or of better T.
+    def player_contexts(self, delta: Tensor, log_weight: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
+        """Delta_i v(T) and log-weights under the Gibbs target, both (B, K, n), of contexts T made for each player.
 
-        temperature: (B,), of the target, with its gradient.
+        Here these are the contexts C - i of the last draw, as they are. temperature: (B,), of the target, with its
+        gradient.
         """
         return delta, log_weight
 
 
 class Coins(Proposal):
-    """P(C) = product over i of the chances of what each player's coin shows, or a mixture of such."""
+    """P(C) = product over i in C of p_i times product over i not in C of 1 - p_i, or a mixture of these."""
 
-    reflects_bias = False  # whether the reflection of a draw has the bias 1 - t
-    spreads_bias = False  # whether the biases of the draws are spread evenly over (0, 1)
+    reflects_bias = False  # whether the reflection of a draw made with t has 1 - t
+    spreads_bias = False  # whether the t of the draws are spread evenly over (0, 1)
 
     @abstractmethod
-    def chances(self, bias: Tensor) -> Tensor:
-        """Entry probabilities, broadcastable to (B, K, n); `bias` (B, K, 1) is uniform in (0, 1)."""
+    def probabilities(self, t: Tensor) -> Tensor:
+        """p_i, broadcastable to (B, K, n); t (B, K, 1), uniform in (0, 1), chooses among the mixture."""
 
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:
         """One coin for each player and draw."""
@@ -86,23 +89,28 @@ class Coins(Proposal):
             bias = torch.stack([bias, mirror], 2).flatten(1, 2)[:, :budget]
         order = game.order()
         if order is not None:
-            place = order[:, None].expand(game.batch, budget, game.players)
-            coins = coins.expand(game.batch, -1, -1).gather(-1, place)
-        coalitions = (coins < self.chances(bias)).expand(game.batch, budget, game.players)
+            rank = order[:, None].expand(game.batch, budget, game.players)
+            coins = coins.expand(game.batch, -1, -1).gather(-1, rank)
+        coalitions = (coins < self.probabilities(bias)).expand(game.batch, budget, game.players)
         return coalitions if game.mask is None else coalitions & game.mask[:, None]
 
 
 class SizeWeighted(Coins):
-    """Fair coins (`subsets`) or one common, uniform bias (`sizes`): P(C) depends on |C| alone."""
+    """P(C) ~ exp(log_weight(n, |C|)), the contexts of one index: drawn with one common bias q for all coins of a draw.
+
+    index: its name; it draws only if it has a `bias`. counts: the number n of players of each game, (B,).
+    """
 
     reflects_bias = True
 
     def __init__(self, index: str, counts: Tensor) -> None:
-        self.index, self.counts = index, counts
+        self.index, self.counts = INDICES[index], counts
 
-    def chances(self, bias: Tensor) -> Tensor:
-        """1/2, or the draw's own bias."""
-        return bias if self.index in ("SV", "SII") else torch.full_like(bias, 0.5)
+    def probabilities(self, t: Tensor) -> Tensor:
+        """q(t)."""
+        if self.index.bias is None:
+            raise ValueError(f"index {self.index.name!r} has no bias to draw its contexts with")
+        return self.index.bias(t)
 
     def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
         """By the size of C - i among n - 1 players."""
@@ -124,30 +132,31 @@ class SizeWeighted(Coins):
 class Tilted(Coins):
     """A mixture of mean-field approximations of one game's Gibbs distribution, and a little of fair coins.
 
-    The target around player i is the Gibbs distribution of the game without i. Where one player carries much, the
-    others turn elsewhere without it; so beside the solution for all players there is one for each of the players
-    that carry most (up to ABSENCES of them), found with that player held out and then let in by its own equation.
-    No coin is surer than 1 - DOUBT / n, and the part DEFENCE of fair coins is mixed in: both keep the weights bounded
-    where the solutions are too sure, at the price of at most DOUBT + DEFENCE of the effective sample size.
+    The target around player i is the Gibbs distribution of the game without i. Without a player of large marginal the
+    others behave differently. So beside the solution for all players there is one for each of the ABSENCES players of
+    largest marginal, solved with that player held out; its own coin then follows from its own equation.
+    No coin is surer than 1 - DOUBT / n, and a draw is by fair coins with probability DEFENCE. Both keep the weights
+    bounded where the solutions are too sure, and cost at most DOUBT + DEFENCE of the effective sample size.
     """
 
     spreads_bias = True
 
     def __init__(self, game: Game, temperature: Tensor) -> None:
         with torch.no_grad():
-            heat = temperature[:, None, None]
-            logits = _solve(game, heat, torch.zeros(game.batch, 1, game.players, dtype=torch.bool, device=game.device))
+            gamma = temperature[:, None, None]
+            nobody = torch.zeros(game.batch, 1, game.players, dtype=torch.bool, device=game.device)
+            logits = _solve(game, gamma, nobody)
             marginal = game.expected_marginals(logits.sigmoid()).squeeze(1)
             if game.mask is not None:
                 marginal = marginal.masked_fill(~game.mask, -torch.inf)
             absent = marginal.topk(min(ABSENCES, game.players), -1).indices  # (B, M)
             held = torch.nn.functional.one_hot(absent, game.players).bool()
-            logits = torch.cat([logits, _solve(game, heat, held)], 1)  # (B, M + 1, n)
+            logits = torch.cat([logits, _solve(game, gamma, held)], 1)  # (B, M + 1, n)
             surest = (game.counts() / DOUBT - 1).log()[:, None, None].to(logits.dtype)
             logits = logits.minimum(surest).maximum(-surest)
             fair = torch.zeros_like(logits[:, :1])
             logits = torch.cat([logits, fair], 1)
-            self.chance = logits.sigmoid()
+            self.probability = logits.sigmoid()
             self.log_in, self.log_out = logsigmoid(logits), logsigmoid(-logits)
             if game.mask is not None:
                 self.log_out = self.log_out * game.mask[:, None]
@@ -156,11 +165,11 @@ class Tilted(Coins):
             weight[:, -1] = DEFENCE
             self.weight = weight  # (B, M + 2)
 
-    def chances(self, bias: Tensor) -> Tensor:
-        """The coins of the solution that the draw's bias falls to."""
+    def probabilities(self, t: Tensor) -> Tensor:
+        """The coins of the solution in whose part of (0, 1) the draw's t lies."""
         edges = self.weight.cumsum(-1)[:, None, :-1]  # (B, 1, M)
-        chosen = (bias > edges).sum(-1)  # (B, K)
-        return self.chance.gather(1, chosen[..., None].expand(-1, -1, self.chance.shape[-1]))
+        chosen = (t > edges).sum(-1)  # (B, K)
+        return self.probability.gather(1, chosen[..., None].expand(-1, -1, self.probability.shape[-1]))
 
     def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
         """The coins of all but i."""
@@ -190,11 +199,14 @@ class Tilted(Coins):
         return (log_probability + weight).logsumexp(1)
 
 
-def _solve(game: Game, heat: Tensor, held: Tensor) -> Tensor:
-    """Logits that solve the mean-field equations, (B, M, n), with the players in `held` out of the others' sight."""
+def _solve(game: Game, temperature: Tensor, held: Tensor) -> Tensor:
+    """logit p_i = (E v(C + i) - E v(C - i)) / temperature, solved for (B, M, n) by damped iteration.
+
+    temperature: (B, 1, 1); held: (B, M, n), players that are out of every C.
+    """
     logits = torch.zeros(held.shape, dtype=game.dtype, device=game.device)
     for _ in range(STEPS):
-        chance = logits.sigmoid().masked_fill(held, 0.0)
-        target = game.expected_marginals(chance) / heat
+        probability = logits.sigmoid().masked_fill(held, 0.0)
+        target = game.expected_marginals(probability) / temperature
         logits = logits + DAMPING * (target - logits)
     return logits

@@ -10,33 +10,33 @@ RIDGE = 1e-6
 class Anderson:
     """m <- sum_k a_k (m_k + damping r_k),   a = argmin |sum_k a_k r_k|, sum_k a_k = 1,   r_k = F(m_k) - m_k
 
-    over the last WINDOW states. The weights come from one (WINDOW, WINDOW) system a sample; the ridge, relative to the
+    over the last WINDOW states. Each sample has its (WINDOW, WINDOW) system for the weights. The ridge, relative to the
     residuals' size, keeps it solvable when they become parallel. A sample whose residual grew takes half its damping,
-    one whose residual fell a tenth more, up to where it began. The result is clipped to [-1, 1], where spins live.
+    one whose residual fell a tenth more, up to the initial value. The result is clipped to [-1, 1], the range of spins.
     """
 
     def __init__(self, like: Tensor, damping: float) -> None:
         self.states: list[Tensor] = []
         self.residuals: list[Tensor] = []
-        self.most, self.least = damping, torch.finfo(like.dtype).tiny
+        self.max_damping, self.tiny = damping, torch.finfo(like.dtype).tiny
         self.damping = like.new_full((like.shape[0], 1, 1), damping)
         self.size = torch.full_like(self.damping, torch.inf)
-        self.half, self.more = like.new_full((), 0.5), like.new_full((), 1.1)
+        self.shrink, self.grow = like.new_full((), 0.5), like.new_full((), 1.1)
         self.ridge = RIDGE * torch.eye(WINDOW, dtype=like.dtype, device=like.device)
         self.ones = like.new_ones(like.shape[0], WINDOW, 1)
 
     def mix(self, m: Tensor, residual: Tensor) -> Tensor:
         """The next state from this one and its residual F(m) - m, all columns, (B, n, 1)."""
         size = torch.linalg.vector_norm(residual.detach(), dim=1, keepdim=True)
-        factor = torch.where(size > self.size, self.half, self.more)
-        self.damping, self.size = (self.damping * factor).clamp_max(self.most), size
-        # Lists and not buffers written in place: these are in the graph where every step is differentiated.
+        factor = torch.where(size > self.size, self.shrink, self.grow)
+        self.damping, self.size = (self.damping * factor).clamp_max(self.max_damping), size
+        # Lists and not buffers written in place: with backward="unrolled" they are part of the graph.
         self.states = [*self.states, m][-WINDOW:]
         self.residuals = [*self.residuals, residual][-WINDOW:]
         depth = len(self.states)
         states, residuals = torch.cat(self.states, -1), torch.cat(self.residuals, -1)  # (B, n, depth)
         gram = torch.bmm(residuals.mT, residuals)
-        scale = gram.amax((1, 2), keepdim=True).clamp_min(self.least)  # a Gram matrix is largest on its diagonal
+        scale = gram.amax((1, 2), keepdim=True).clamp_min(self.tiny)  # a Gram matrix is largest on its diagonal
         gram = torch.addcdiv(self.ridge[:depth, :depth], gram, scale)
         weights = torch.linalg.solve_ex(gram, self.ones[:, :depth])[0]
         weights = weights / weights.sum(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Couplings between spins: a matrix that is stored, or one that is only ever multiplied with."""
+"""Couplings between spins: a stored matrix, or a low-rank one that is only multiplied with vectors."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.precision import widen
 from spinformer.ising.lanczos import leading_vector
-from spinformer.precision import widen
 
 
 class Couplings(ABC):
     """J: symmetric, (B, n, n), J_ii = 0.
 
-    `product` is J x for a column, `matvec` the same for a row; `squared_matvec` is (J o J) x, with the elementwise
-    square, for the TAP correction; `dense` the matrix itself. `tensors` and `of` take couplings apart and put them
-    together again. Loops work with columns, (B, n, 1), the shape that matrix products take without any view.
+    `product` is J x for columns (B, n, 1), the shape that matrix products take without a view, used inside loops;
+    `matvec` the same for (B, n). `squared_matvec` is (J o J) x, with the elementwise square, for the TAP correction.
+    `dense` is the matrix itself. `of(couplings.tensors())` rebuilds couplings from their tensors.
     """
 
     batch: int
@@ -45,7 +45,7 @@ class Couplings(ABC):
 
     @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
-        """What it is made of."""
+        """The tensors that define it."""
 
     @classmethod
     @abstractmethod
@@ -61,10 +61,10 @@ class Couplings(ABC):
         return torch.add(base, self.product(x), alpha=alpha)
 
     def norm(self, steps: int = 8) -> Tensor:
-        """Largest |eigenvalue|, (B,), from below: |J x| for the unit vector x that `steps` Lanczos steps find.
+        """Largest |eigenvalue|, (B,), a lower bound: |J x| for the unit vector x of `steps` Lanczos steps.
 
-        The start is |J 1|, which permutes with the spins. Gradients pass through the last product alone, which is the
-        gradient of the eigenvalue where x has converged.
+        The start is |J 1|, which permutes with the spins. Gradients pass through the last product only; where x has
+        converged this is the gradient of the eigenvalue.
         """
         with torch.no_grad():
             first = self.tensors()[0]
@@ -74,9 +74,9 @@ class Couplings(ABC):
 
 
 class DenseCouplings(Couplings):
-    """J as it stands: (B, n, n), less its diagonal (Eq. 16 sums over j != i).
+    """J as a matrix, (B, n, n), with its diagonal set to 0 (NGT Eq. 16 sums over j != i).
 
-    hollow: whether the diagonal is known to be 0, so that it need not be taken out.
+    hollow: whether the diagonal is known to be 0 already.
     """
 
     def __init__(self, matrix: Tensor, hollow: bool = False) -> None:
@@ -88,7 +88,7 @@ class DenseCouplings(Couplings):
         return torch.bmm(self.matrix, x)
 
     def add_product(self, base: Tensor, x: Tensor, alpha: float = 1.0) -> Tensor:
-        """The same product, which adds as it goes."""
+        """In one operation."""
         return torch.baddbmm(base, self.matrix, x, alpha=alpha)
 
     def squared_matvec(self, x: Tensor) -> Tensor:
@@ -174,7 +174,7 @@ class _LowRankProduct(torch.autograd.Function):
     """y = U w (U' m) - d m, d_i = sum_r w_r U_ir^2; its gradient with respect to U takes one pass over U.
 
     dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),  dw_r = c_r e_r - sum_i g_i m_i U_ir^2,  dm = U w e - d g,
-    with c = U' m and e = U' g. The diagonal d comes ready, and its own dependence on U and w is in these formulas.
+    with c = U' m and e = U' g. The diagonal d is given; its dependence on U and w is included in these formulas.
     """
 
     @staticmethod
@@ -213,10 +213,10 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Coupl
     checks.finite("couplings", couplings)
     matrix = widen(couplings)
     if not torch.compiler.is_compiling():
-        worst = float((matrix - matrix.mT).detach().abs().max())
+        difference = float((matrix - matrix.mT).detach().abs().max())
         size = float(matrix.detach().abs().max())
-        if worst > 1e-4 * max(size, 1e-30):
-            raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {worst:.3g}")
+        if difference > 1e-4 * max(size, 1e-30):
+            raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {difference:.3g}")
     return DenseCouplings(matrix)
 
 
@@ -226,5 +226,5 @@ def _weighted(factors: Tensor, weights: Tensor) -> Tensor:
 
 
 def _hollow(matrix: Tensor) -> Tensor:
-    """With zeros on the diagonal."""
+    """`matrix` with zeros on the diagonal."""
     return matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)

@@ -3,21 +3,22 @@
 import torch
 from torch import Tensor
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.precision import full_precision
 from spinformer.ising.model import Ising
-from spinformer.precision import full_precision
 
 MAX_SPINS = 20
+# Configurations enumerated at once.
 CHUNK = 2**12
 
 
 def exact_magnetization(ising: Ising) -> Tensor:
-    """<s_i> = sum over s of s_i exp(-H(s) / temperature) / Z, (B, n); 0 for padding         (Eq. 15)"""
+    """<s_i> = sum over s of s_i exp(-H(s) / temperature) / Z, (B, n); 0 for padding         NGT Eq. 15"""
     return _enumerate(ising)[1]
 
 
 def log_partition(ising: Ising) -> Tensor:
-    """log Z = log sum over s of exp(-H(s) / temperature), (B,); padding is not summed over    (Eq. 15)"""
+    """log Z = log sum over s of exp(-H(s) / temperature), (B,); padding is not summed over    NGT Eq. 15"""
     return _enumerate(ising)[0]
 
 
@@ -42,14 +43,14 @@ def _enumerate(ising: Ising) -> tuple[Tensor, Tensor]:
     for start in range(0, 2**n, CHUNK):
         position = torch.arange(start, min(start + CHUNK, 2**n), device=fields.device)
         spins = (2 * (position[:, None] >> bits & 1) - 1).double() * inside[:, None]  # (B, S, n); padding is 0
-        energy = -(spins * (fields[:, None] + spins @ matrix / 2)).sum(-1)
+        energy = -(spins * (fields[:, None] + spins @ matrix / 2)).sum(-1)  # NGT Eq. 10
         log_weight = -energy / ising.temperature.double()[:, None]
         logs.append(log_weight.logsumexp(-1))
         means.append((log_weight.softmax(-1)[..., None] * spins).sum(1))
     log_parts = torch.stack(logs, -1)  # (B, chunks)
-    shown = (log_parts.softmax(-1)[..., None] * torch.stack(means, 1)).sum(1)
+    mean = (log_parts.softmax(-1)[..., None] * torch.stack(means, 1)).sum(1)
     magnetization = torch.zeros_like(ising.fields)
-    magnetization[:, columns] = shown.to(magnetization.dtype)
+    magnetization[:, columns] = mean.to(magnetization.dtype)
     doubled = (n - inside.sum(-1)) * torch.log(torch.tensor(2.0, dtype=torch.float64))  # padding was counted twice
     return (log_parts.logsumexp(-1) - doubled).to(ising.fields.dtype), magnetization
 
@@ -64,10 +65,10 @@ def glauber(
     burn_in: int = 100,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """P(s_i = +1 | others) = sigmoid(2 h_i^eff / temperature), one spin after the other.
+    """P(s_i = +1 | others) = sigmoid(2 h_i^eff / temperature), one spin after the other        NGT Eq. 20
 
-    Spins (B, chains, sweeps, n) in {-1, +1} (0 for padding), one state a sweep after `burn_in` sweeps, from a random
-    start. Uses the dense couplings: O(B chains n^2) a sweep.
+    Spins (B, chains, sweeps, n) in {-1, +1} (0 for padding), one state per sweep after `burn_in` sweeps, from a random
+    start. Uses the dense couplings: O(B chains n^2) per sweep.
     """
     checks.at_least("sweeps", sweeps, 1)
     checks.at_least("chains", chains, 1)
@@ -81,7 +82,7 @@ def glauber(
     inside = torch.ones_like(ising.fields) if ising.mask is None else ising.mask.to(ising.fields)
     spins = torch.where(coins(ising.batch, chains, ising.spins) < 0.5, 1.0, -1.0).to(ising.fields) * inside[:, None]
     inverse = 2 / ising.temperature[:, None]
-    kept = []
+    samples = []
     for sweep in range(burn_in + sweeps):
         numbers = coins(ising.spins, ising.batch, chains)
         for i in range(ising.spins):
@@ -89,5 +90,5 @@ def glauber(
             up = numbers[i] < torch.sigmoid(inverse * field)
             spins[:, :, i] = torch.where(up, 1.0, -1.0).to(spins) * inside[:, None, i]
         if sweep >= burn_in:
-            kept.append(spins.clone())
-    return torch.stack(kept, 2)
+            samples.append(spins.clone())
+    return torch.stack(samples, 2)

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
-from spinformer.ising.looking import over
 from spinformer.ising.model import Ising
+from spinformer.ising.stopping import all_done
 
 MAX_ITERATIONS = 100
 COMPILED_ITERATIONS = 16  # torch.compile unrolls the loop, so it gets a fixed, smaller number
@@ -26,7 +26,7 @@ KINDS: dict[str, type[Couplings]] = {"dense": DenseCouplings, "low rank": LowRan
 
 
 def attach(ising: Ising, m: Tensor, correction: str) -> Tensor:
-    """The fixed point m, solved without a graph, as a function of everything that `ising` was made from."""
+    """The fixed point m, solved without a graph, as a differentiable function of the tensors of `ising`."""
     image = ising.update(m, correction)
     kind = next((name for name, cls in KINDS.items() if type(ising.couplings) is cls), None)
     if kind is None:
@@ -70,7 +70,7 @@ def solve_adjoint(
 ) -> Tensor:
     """lambda = (I - K D / T)^-1 g, (B, n), by conjugate gradients, each sample on its own.
 
-    As in `Ising.mapping`, J / T is formed once, and K / T is made of it; so is D^1/2 J D^1/2 / T for the iterations.
+    As in `Ising.mapping`, J / T is formed once. K / T, and D^1/2 J D^1/2 / T for the iterations, follow from it.
     """
     couplings = couplings.scaled(1 / temperature)
     m, gradient = m[..., None], gradient[..., None]  # columns, (B, n, 1)
@@ -95,25 +95,25 @@ def solve_adjoint(
 
 
 def _conjugate_gradients(product: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
-    """Solve A x = right, (B, n, 1); a sample stops at rounding level, or where A is seen not to be positive definite.
+    """Solve A x = right, (B, n, 1); a sample stops at rounding level, or where A proves not to be positive definite.
 
-    A sample that has stopped takes steps of length 0: its x and r stay, whatever becomes of its p.
+    A sample that has stopped takes steps of length 0: its x and r stay as they are.
     """
-    nothing, least = right.new_zeros(()), torch.finfo(right.dtype).tiny
+    zero, tiny = right.new_zeros(()), torch.finfo(right.dtype).tiny
     x, r = torch.zeros_like(right), right
     p, square = r, r.square().sum(1, keepdim=True)
     goal = square * (8 * torch.finfo(right.dtype).eps) ** 2
     active = square > goal
     for count in range(COMPILED_ITERATIONS if torch.compiler.is_compiling() else MAX_ITERATIONS):
-        if over(active, count):
+        if all_done(active, count):
             break
         image = product(p)
         curvature = (p * image).sum(1, keepdim=True)
         active = active & (curvature > 0)
-        step = torch.where(active, square / curvature, nothing)
+        step = torch.where(active, square / curvature, zero)
         x, r = torch.addcmul(x, step, p), torch.addcmul(r, step, image, value=-1)
-        latest = r.square().sum(1, keepdim=True)
-        p = torch.addcmul(r, latest / square.clamp_min(least), p)
-        square = latest
+        next_square = r.square().sum(1, keepdim=True)
+        p = torch.addcmul(r, next_square / square.clamp_min(tiny), p)
+        square = next_square
         active = active & (square > goal)
     return x

@@ -1,4 +1,4 @@
-"""Lanczos' method for the largest |eigenvalue| of a symmetric matrix that is only ever multiplied with."""
+"""Lanczos' method for the largest |eigenvalue| of a symmetric matrix, by products with vectors alone."""
 
 from collections.abc import Callable
 
@@ -7,27 +7,27 @@ from torch import Tensor
 
 
 def leading_vector(product: Callable[[Tensor], Tensor], start: Tensor, steps: int) -> Tensor:
-    """The unit vector x of largest |x' J x| among those that start, J start, J^2 start, ... span, (B, n, 1).
+    """The unit vector x of largest |x' J x| in the span of start, J start, J^2 start, ..., (B, n, 1).
 
-    product: J times a column; start: (B, n, 1); steps: how many of them.
+    product: J times a column; start: (B, n, 1); steps: the dimension of the span.
     """
-    nothing = start.new_zeros(())
-    fresh = unit(start)
-    found, images = [fresh], [product(fresh)]  # columns, (B, n, 1)
+    zero = start.new_zeros(())
+    vector = unit(start)
+    vectors, images = [vector], [product(vector)]  # columns, (B, n, 1)
     for _ in range(min(steps, start.shape[1]) - 1):
-        basis, image = torch.cat(found, -1), images[-1]
-        rows, fresh = basis.mT, image
-        for _ in range(2):  # once more against rounding
-            fresh = torch.baddbmm(fresh, basis, torch.bmm(rows, fresh), alpha=-1)
-        size, length = _length(fresh), _length(image)
-        fresh = torch.where(size > 1e-4 * length, fresh / size, nothing)  # else nothing new but rounding
-        found.append(fresh)
-        images.append(product(fresh))
-    basis = torch.cat(found, -1)  # (B, n, k)
+        basis, image = torch.cat(vectors, -1), images[-1]
+        rows, vector = basis.mT, image
+        for _ in range(2):  # twice, against rounding
+            vector = torch.baddbmm(vector, basis, torch.bmm(rows, vector), alpha=-1)
+        size, length = _length(vector), _length(image)
+        vector = torch.where(size > 1e-4 * length, vector / size, zero)  # a smaller remainder is rounding
+        vectors.append(vector)
+        images.append(product(vector))
+    basis = torch.cat(vectors, -1)  # (B, n, k)
     small = torch.bmm(basis.mT, torch.cat(images, -1))  # J within the basis; eigh reads one half of it
-    values, vectors = torch.linalg.eigh(small)
-    best = values.abs().argmax(-1)[:, None, None].expand(-1, small.shape[-1], 1)
-    return unit(torch.bmm(basis, vectors.gather(2, best)))
+    eigenvalues, eigenvectors = torch.linalg.eigh(small)
+    best = eigenvalues.abs().argmax(-1)[:, None, None].expand(-1, small.shape[-1], 1)
+    return unit(torch.bmm(basis, eigenvectors.gather(2, best)))
 
 
 def unit(x: Tensor) -> Tensor:

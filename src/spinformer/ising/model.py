@@ -5,18 +5,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spinformer import checks
+from spinformer._base import checks
+from spinformer._base.precision import full_precision, widen
 from spinformer.ising.couplings import Couplings, as_couplings
-from spinformer.precision import full_precision, widen
 
 
 class Ising:
-    """H(s) = - sum_i h_i s_i - sum_{i<j} J_ij s_i s_j,   P(s) ~ exp(-H(s) / temperature)    (Eqs. 10, 12)
+    """H(s) = - sum_i h_i s_i - sum_{i<j} J_ij s_i s_j,   P(s) ~ exp(-H(s) / temperature)    NGT Eqs. 10, 12
 
     fields: h, the paper's J_i, (B, n); couplings: J_ij, a symmetric (B, n, n) tensor, whose diagonal is ignored, or a
     Couplings object; temperature: the paper's gamma, a number or (B,); mask: (B, n), false for padding, which has no
     spin: it adds nothing to an energy, and its magnetisation is 0; trusted: whether the contents of temperature and
-    mask were looked at before.
+    mask have been checked before.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class Ising:
         fields = widen(fields)
         self.mask = mask if trusted else checks.mask("mask", mask, fields.shape, fields.device)
         self.fields = fields if self.mask is None else fields * self.mask
-        heat = torch.as_tensor(temperature, dtype=fields.dtype, device=fields.device)
-        if heat.dim() > 1 or (heat.dim() == 1 and heat.shape[0] != self.batch):
-            raise ValueError(f"temperature must be a number or have shape ({self.batch},); got {tuple(heat.shape)}")
-        self.temperature = heat.expand(self.batch)
+        gamma = torch.as_tensor(temperature, dtype=fields.dtype, device=fields.device)
+        if gamma.dim() > 1 or (gamma.dim() == 1 and gamma.shape[0] != self.batch):
+            raise ValueError(f"temperature must be a number or have shape ({self.batch},); got {tuple(gamma.shape)}")
+        self.temperature = gamma.expand(self.batch)
 
     @full_precision
     def energy(self, spins: Tensor) -> Tensor:
-        """H(s) for spins (B, n) or (B, S, n), any numbers in [-1, 1]: (B,) or (B, S)."""
+        """H(s) for spins (B, n) or (B, S, n), any numbers in [-1, 1]: (B,) or (B, S)        NGT Eq. 10"""
         checks.floating("spins", spins, (2, 3))
         single = spins.dim() == 2
         states = self._masked((spins[:, None] if single else spins).to(self.fields.dtype))
@@ -55,7 +55,7 @@ class Ising:
 
     @full_precision
     def effective_field(self, m: Tensor) -> Tensor:
-        """h_i + sum over j != i of J_ij m_j                                (Eq. 19)"""
+        """h_i + sum over j != i of J_ij m_j                                NGT Eq. 19"""
         return self._masked(self.fields + self.couplings.matvec(self._masked(m)))
 
     def reaction(self, m: Tensor) -> Tensor:
@@ -64,14 +64,14 @@ class Ising:
         return m * self.couplings.squared_matvec(slack) / self.temperature[:, None]
 
     def update(self, m: Tensor, correction: str = "naive") -> Tensor:
-        """tanh(effective field / temperature): the undamped mean-field map (Eq. 25), or the TAP one."""
+        """tanh(effective field / temperature): the undamped mean-field map (NGT Eq. 25), or the TAP one."""
         field = self.effective_field(m)
         if correction == "tap":
             field = field - self.reaction(m)
         return torch.tanh(field / self.temperature[:, None])
 
     def mapping(self, correction: str = "naive") -> Callable[[Tensor], Tensor]:
-        """`update` as a function of a column (B, n, 1) that is 0 at padding: what to call again and again.
+        """`update` as a function of a column (B, n, 1) that is 0 at padding, for loops.
 
         Fields and couplings are divided by the temperature once, here: the naive and the TAP equations at temperature
         T are those at temperature 1 with h / T and J / T.
@@ -85,8 +85,8 @@ class Ising:
             if correction == "tap":
                 slack = self._masked((1 - m.square()).squeeze(-1))
                 field = field - m * couplings.squared_matvec(slack)[..., None]
-            target = torch.tanh(field)
-            return target if mask is None else target * mask
+            image = torch.tanh(field)  # NGT Eq. 25
+            return image if mask is None else image * mask
 
         return update
 
@@ -98,7 +98,7 @@ class Ising:
         return self.energy(m) - self.temperature * self._masked(entropy).sum(-1)
 
     def detached(self) -> "Ising":
-        """The same system, cut off from the graph."""
+        """The same system with detached tensors."""
         twin = object.__new__(Ising)
         twin.batch, twin.spins, twin.mask = self.batch, self.spins, self.mask
         twin.fields, twin.temperature = self.fields.detach(), self.temperature.detach()

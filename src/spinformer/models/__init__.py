@@ -1,22 +1,40 @@
-"""Models: the NeuroGame classifier and its baselines (Hugging Face), and models of images (`spinformer.models.vision`).
+"""Models: the NeuroGame classifier and the word-vector baselines (Hugging Face), game heads, and models of images.
 
-Using a name from here registers our classifiers with the Auto classes of transformers, which is imported only then.
+Where transformers is installed, importing this package registers the classifiers with AutoConfig, AutoModel and
+AutoModelForSequenceClassification.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import NoReturn
 
-from spinformer.extras import require
+from spinformer._base.extras import require
+from spinformer.models.attractor import AttractorConfig, AttractorNetwork
+from spinformer.models.game_head import GameHead
+from spinformer.models.loading import load_classifier
+from spinformer.models.masked import MaskedClassifier
 
-if TYPE_CHECKING:
+try:
+    from spinformer.models.baselines import WordConfig, WordForSequenceClassification
     from spinformer.models.neurogame import NeuroGameConfig, NeuroGameForSequenceClassification, NeuroGameModel
+except ModuleNotFoundError as error:
+    if error.name != "transformers":
+        raise
 
-__all__ = ["NeuroGameConfig", "NeuroGameForSequenceClassification", "NeuroGameModel"]
+__all__ = [
+    "AttractorConfig",
+    "AttractorNetwork",
+    "GameHead",
+    "MaskedClassifier",
+    "NeuroGameConfig",
+    "NeuroGameForSequenceClassification",
+    "NeuroGameModel",
+    "WordConfig",
+    "WordForSequenceClassification",
+    "load_classifier",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require("transformers", extra="nli")
-    from spinformer.models import neurogame
-
-    return getattr(neurogame, name)
+def __getattr__(name: str) -> NoReturn:
+    """Names of models that need transformers, where it is not installed."""
+    if name in __all__:
+        require("transformers", extra="nli")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

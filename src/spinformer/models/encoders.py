@@ -15,7 +15,7 @@ ENCODERS = {
 
 
 def encoder_path(name: str, option: str = "encoder") -> str:
-    """The hub id of a short name; a folder or a hub id as it is. option: what an error calls it."""
+    """The hub id of a short name; a folder or a hub id as it is. option: its name in an error message."""
     if name in ENCODERS:
         return ENCODERS[name]
     if "/" not in name and not Path(name).is_dir():

@@ -1,4 +1,4 @@
-"""What a classifier really says of parts of its input: the game that explanations are measured against."""
+"""What a classifier answers when words are hidden: the game that explanations are measured against."""
 
 from collections.abc import Iterator
 from typing import Any, Literal, get_args
@@ -6,15 +6,15 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from spinformer import checks
+from spinformer._base import checks
 from spinformer.data.words import Words
 from spinformer.games.game import Game
 
 Masking = Literal["attention", "token", "delete"]
 
 BATCH_SIZE = 256
-TOKENS = 128  # of a row, by which batches on a GPU are measured
-CACHED = 128  # rows at once on a CPU at most; more are slower
+ROW_TOKENS = 128  # tokens of a row for which `batch_size` counts on a GPU
+MAX_CPU_ROWS = 128  # rows of a batch on a CPU; more are slower
 
 
 def check_classes(model: Any) -> None:
@@ -33,11 +33,11 @@ def check_classes(model: Any) -> None:
 class MaskedClassifier:
     """p_c(C) = P(class c | the words of C alone)
 
-    masking: how the other words are taken away: "attention", their tokens are masked out of the attention, positions
-    kept; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
-    rest moved together. Special tokens always stay. batch_size: coalitions that go through at once, at most; on a GPU
-    so many of 128 tokens, more of shorter ones. bf16: matrix products of the passes in bfloat16. `passes` counts the
-    forward passes made, one a coalition.
+    masking: how the other words are hidden: "attention", their tokens are masked out of the attention and positions
+    stay; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
+    rest moves together. Special tokens always stay. batch_size: the maximal number of coalitions in one batch; on a GPU
+    of 128 tokens each, so that a batch holds more of shorter ones. bf16: matrix products in bfloat16. `passes` counts
+    the forward passes so far, one for each coalition.
     """
 
     def __init__(
@@ -61,7 +61,8 @@ class MaskedClassifier:
     @property
     def device(self) -> torch.device:
         """Where the model is."""
-        return next(self.model.parameters()).device
+        device: torch.device = next(self.model.parameters()).device
+        return device
 
     def probabilities(self, words: Words, coalitions: Tensor) -> Tensor:
         """(B, K, classes), float32, for coalitions of words, (B, K, W) booleans."""
@@ -70,10 +71,11 @@ class MaskedClassifier:
         checks.shape("coalitions", coalitions, (len(words.words), coalitions.shape[1], words.mask.shape[1]))
         budget = coalitions.shape[1]
         texts = torch.arange(len(words.words), device=coalitions.device).repeat_interleave(budget)
-        return self.of_rows(words, texts, coalitions.flatten(0, 1)).unflatten(0, (-1, budget))
+        rows = self.row_probabilities(words, texts, coalitions.flatten(0, 1))
+        return rows.unflatten(0, (-1, budget))  # (B, K, classes)
 
     @torch.no_grad()
-    def of_rows(self, words: Words, texts: Tensor, coalitions: Tensor) -> Tensor:
+    def row_probabilities(self, words: Words, texts: Tensor, coalitions: Tensor) -> Tensor:
         """(R, classes), float32, for R coalitions, (R, W) booleans, of the texts with these numbers, (R,).
 
         As `probabilities`, where the texts have different numbers of coalitions.
@@ -86,50 +88,51 @@ class MaskedClassifier:
         owner, real = words.owner[texts], words.inputs["attention_mask"][texts].bool()
         visible = torch.where(owner >= 0, coalitions.gather(1, owner.clamp_min(0)), real)  # (R, n)
         # Rows of like length together, without the columns at the end that are padding in all of them.
-        length = visible.sum(-1) if self.masking == "delete" else real.sum(-1)
-        order = length.argsort(descending=True, stable=True)
+        lengths = visible.sum(-1) if self.masking == "delete" else real.sum(-1)
+        order = lengths.argsort(descending=True, stable=True)
         ends = (real * torch.arange(1, real.shape[1] + 1, device=device)).amax(1)
         parts = []
-        for part, width, longest in self._batches(order, ends[order], length[order]):
-            inputs = {name: value[texts[part], :width] for name, value in words.inputs.items()}
-            inputs = self._masked(inputs, visible[part, :width], longest)
+        for rows, columns, tokens in self._batches(order, ends[order], lengths[order]):
+            inputs = {name: value[texts[rows], :columns] for name, value in words.inputs.items()}
+            inputs = self._masked(inputs, visible[rows, :columns], tokens)
             with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
                 parts.append(self.model(**inputs).logits.float().softmax(-1))
         self.passes += len(texts)
-        found = torch.cat(parts)
-        return torch.empty_like(found).index_copy_(0, order, found)
+        probabilities = torch.cat(parts)
+        return torch.empty_like(probabilities).index_copy_(0, order, probabilities)
 
-    def full(self, words: Words) -> Tensor:
-        """(B, classes) for the whole texts."""
+    def full_probabilities(self, words: Words) -> Tensor:
+        """(B, classes) for the full texts."""
         return self.probabilities(words, words.mask[:, None]).squeeze(1)
 
     def _batches(self, order: Tensor, ends: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, int, int]]:
-        """Rows that go through the model together, the columns that they need, and the most tokens of any of them.
+        """Rows that go through the model together, the columns that they need, and the tokens of the longest of them.
 
-        The device is asked for numbers only once: every question makes it wait.
+        Numbers are copied from the device only once: every copy makes it wait.
         """
         columns, tokens = torch.stack([ends, lengths]).tolist()
         start = 0
         while start < len(columns):
-            stop = start + self._at_once(max(columns[start], 1))
+            stop = start + self._batch_rows(max(columns[start], 1))
             yield order[start:stop], max(columns[start:stop]), tokens[start]
             start = stop
 
-    def _at_once(self, width: int) -> int:
-        """How many rows of this many tokens."""
+    def _batch_rows(self, columns: int) -> int:
+        """Rows of so many tokens in one batch."""
         if self.device.type == "cuda":
-            return max(1, self.batch_size * TOKENS // width)
-        return min(self.batch_size, CACHED)
+            return max(1, self.batch_size * ROW_TOKENS // columns)
+        return min(self.batch_size, MAX_CPU_ROWS)
 
-    def _masked(self, inputs: dict[str, Tensor], visible: Tensor, longest: int) -> dict[str, Tensor]:
+    def _masked(self, inputs: dict[str, Tensor], visible: Tensor, tokens: int) -> dict[str, Tensor]:
+        """The inputs with the other tokens hidden; tokens: the maximal number of visible ones in a row."""
         if self.masking == "attention":
             return {**inputs, "attention_mask": visible.long()}
         if self.masking == "token":
             hidden = ~visible & inputs["attention_mask"].bool()
             return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
-        kept = (~visible).long().argsort(dim=-1, stable=True)[:, :longest]  # visible tokens first, in their order
-        moved = {name: value.gather(1, kept) for name, value in inputs.items()}
-        moved["attention_mask"] = visible.gather(1, kept).long()
+        order = (~visible).long().argsort(dim=-1, stable=True)[:, :tokens]  # visible tokens first, in their order
+        moved = {name: value.gather(1, order) for name, value in inputs.items()}
+        moved["attention_mask"] = visible.gather(1, order).long()
         padding = ~moved["attention_mask"].bool()
         moved["input_ids"] = moved["input_ids"].masked_fill(padding, self.tokenizer.pad_token_id)
         return moved
@@ -138,7 +141,7 @@ class MaskedClassifier:
 class ConfidenceGame(Game):
     """v(C) = p_y(C), the classifier's probability of the class y that it decides for (or that `target` names).
 
-    One game a text; a coalition costs a forward pass. `spinformer.games` computes its exact indices for up to 20 words.
+    One game per text; a coalition costs a forward pass. `spinformer.games` has its exact indices for up to 20 words.
     """
 
     def __init__(self, classifier: MaskedClassifier, words: Words, target: Tensor | None = None) -> None:
@@ -147,11 +150,12 @@ class ConfidenceGame(Game):
         self.batch, self.players = self.mask.shape
         self.batched, self.dtype, self.device = True, torch.float32, self.mask.device
         if target is None:
-            target = classifier.full(words).argmax(-1)
+            target = classifier.full_probabilities(words).argmax(-1)
         checks.shape("target", target, (self.batch,))
         self.target = target.to(self.device)
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """One pass for each coalition."""
-        found = self.classifier.probabilities(self.words, coalitions).to(self.device)
-        return found.gather(2, self.target[:, None, None].expand(-1, found.shape[1], 1)).squeeze(-1)
+        probabilities = self.classifier.probabilities(self.words, coalitions).to(self.device)  # (B, K, classes)
+        index = self.target[:, None, None].expand(-1, probabilities.shape[1], 1)
+        return probabilities.gather(2, index).squeeze(-1)

@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
 
-from spinformer import checks
-from spinformer.data.features import Features, by_length
+from spinformer._base import checks
+from spinformer._base.progress import progress as bar
+from spinformer.data.features import Features, batches_by_length
 from spinformer.data.texts import Texts
-from spinformer.models.hidden import evaluating, longest
-from spinformer.progress import progress as bar
+from spinformer.models.hidden_states import evaluation_mode, max_tokens
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of N texts, in their order, on the CPU: logits, (N, C), float32; truncated: how many were cut to fit.
+    """Of N texts, in their order, on the CPU: logits, (N, C), float32; truncated: the number of texts cut to fit.
 
-    ess, residual, converged: (N, heads), of the game (see `Diagnostics`); None for a model that plays none.
+    ess, residual, converged: (N, heads), of the game (see `Diagnostics`); None for a model without a NeuroGame layer.
     """
 
     logits: Tensor
@@ -26,6 +26,16 @@ class Predictions:
     residual: Tensor | None
     converged: Tensor | None
     truncated: int
+
+
+class PredictOptions(TypedDict, total=False):
+    """The options of `predict`."""
+
+    batch_size: int
+    max_length: int
+    device: torch.device | str | None
+    bf16: bool
+    progress: bool
 
 
 def predict(
@@ -42,55 +52,59 @@ def predict(
     """Logits for every text or pair; they do not depend on the batch size.
 
     Texts of like length share a batch. Pairs of more than max_length tokens lose tokens of the longer text first.
-    device: where the model is moved (default: where it is); bf16: bfloat16 autocast, on CUDA alone. The model plays in
-    evaluation mode and is left in the mode it came in.
+    device: where the model is moved (default: where it is); bf16: bfloat16 autocast, on CUDA only. The model runs in
+    evaluation mode and is left in its former mode.
     """
     checks.at_least("batch_size", batch_size, 1)
-    fits(model, tokenizer, max_length)
+    check_max_length(model, tokenizer, max_length)
     if not len(texts):
         raise ValueError(f"{texts.source} has no rows to predict")
-    _not_empty(texts)
+    _check_not_empty(texts)
     if device is not None:
         model.to(device)
-    place = next(model.parameters()).device
-    if bf16 and place.type != "cuda":
-        raise ValueError(f"bf16 is for CUDA devices alone; the model is on {place}")
+    home = next(model.parameters()).device
+    if bf16 and home.type != "cuda":
+        raise ValueError(f"bf16 is for CUDA devices alone; the model is on {home}")
     rows = Features(replace(texts, labels=None), tokenizer, max_length, quiet=not progress)
-    batches: Iterable[tuple[Tensor, dict[str, Tensor]]] = by_length(rows, tokenizer, batch_size, place)
+    batches: Iterable[tuple[Tensor, dict[str, Tensor]]] = batches_by_length(rows, tokenizer, batch_size, home)
     if progress:
         batches = bar(batches, texts.source, -(-len(rows) // batch_size))
     plays = bool(getattr(model, "plays", False))
     order: list[Tensor] = []
     columns: list[list[Tensor]] = []
-    with evaluating(model), torch.inference_mode(), torch.autocast(place.type, torch.bfloat16, enabled=bf16):
+    with (
+        evaluation_mode(model),
+        torch.inference_mode(),
+        torch.autocast(home.type, torch.bfloat16, enabled=bf16),
+    ):
         for batch, inputs in batches:
             order.append(batch)
             output = model(**inputs, output_game=True) if plays else model(**inputs)
             columns.append([output.logits.float(), *(_diagnostics(output) if plays else ())])
-    back = torch.cat(order).argsort()
-    # Fetched all at once: a device that is asked after every batch waits for the next one to be made.
-    logits, *game = [torch.cat(parts).cpu()[back] for parts in zip(*columns, strict=True)]
+    inverse = torch.cat(order).argsort()
+    # Copied to the CPU once: a copy after every batch would keep the device waiting.
+    logits, *game = [torch.cat(parts).cpu()[inverse] for parts in zip(*columns, strict=True)]
     checks.finite("logits", logits)
     ess, residual, converged = game if plays else (None, None, None)
     return Predictions(logits, ess, residual, converged, rows.truncated)
 
 
-def fits(model: Any, tokenizer: Any, max_length: int) -> None:
-    """Whether the model takes texts of max_length tokens; a ValueError where it does not."""
+def check_max_length(model: Any, tokenizer: Any, max_length: int) -> None:
+    """A ValueError where the model does not take texts of max_length tokens."""
     checks.at_least("max_length", max_length, 4)  # what the special tokens leave must hold something of each text
-    positions = longest(model) or getattr(model.config, "max_position_embeddings", None)
-    known = (positions, getattr(tokenizer, "model_max_length", None))
-    limit = min((size for size in known if isinstance(size, int) and size > 0), default=max_length)
+    positions = max_tokens(model) or getattr(model.config, "max_position_embeddings", None)
+    limits = (positions, getattr(tokenizer, "model_max_length", None))
+    limit = min((size for size in limits if isinstance(size, int) and size > 0), default=max_length)
     if max_length > limit:
         raise ValueError(f"max_length must be at most {limit}, what the model takes; got {max_length}")
 
 
 def _diagnostics(output: Any) -> list[Tensor]:
-    found = output.game.diagnostics
-    return [found.ess.float(), found.residual.float(), found.converged.bool()]
+    diagnostics = output.game.diagnostics
+    return [diagnostics.ess.float(), diagnostics.residual.float(), diagnostics.converged.bool()]
 
 
-def _not_empty(texts: Texts) -> None:
+def _check_not_empty(texts: Texts) -> None:
     columns: list[tuple[str, Sequence[str]]] = [("first text" if texts.paired else "text", texts.first)]
     if texts.second is not None:
         columns.append(("second text", texts.second))

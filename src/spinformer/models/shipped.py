@@ -1,4 +1,4 @@
-"""The classifier that is meant where none is named."""
+"""The classifier that commands use where none is named."""
 
 import os
 from pathlib import Path
@@ -12,11 +12,11 @@ def default_model() -> str:
     if named:
         return named
     for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
-        found = sorted(path.parent for path in (root / FOLDER).glob("*/config.json"))
-        if len(found) == 1:
-            return str(found[0])
-        if found:
-            names = ", ".join(path.name for path in found)
+        folders = sorted(path.parent for path in (root / FOLDER).glob("*/config.json"))
+        if len(folders) == 1:
+            return str(folders[0])
+        if folders:
+            names = ", ".join(folder.name for folder in folders)
             raise ValueError(f"{FOLDER}/ holds several models ({names}); choose one with --model")
     raise FileNotFoundError(
         f"no model given and none in {FOLDER}/; name the folder of a classifier that has a game with --model or in "

@@ -29,27 +29,27 @@ function ink(x, y) {
 	for (let row = Math.floor(y) - 1; row <= Math.floor(y) + 1; row++) {
 		for (let column = Math.floor(x) - 1; column <= Math.floor(x) + 1; column++) {
 			if (row < 0 || column < 0 || row >= SIDE || column >= SIDE) continue;
-			const far = Math.hypot(column + 0.5 - x, row + 0.5 - y);
-			const value = 255 * Math.max(0, Math.min(1, 1.7 - far));
+			const distance = Math.hypot(column + 0.5 - x, row + 0.5 - y);
+			const value = 255 * Math.max(0, Math.min(1, 1.7 - distance));
 			pixels[row * SIDE + column] = Math.max(pixels[row * SIDE + column], value);
 		}
 	}
 }
 
-let before = null;
+let previous = null;
 function stroke(event) {
 	const box = board.getBoundingClientRect();
-	const at = { x: ((event.clientX - box.left) / box.width) * SIDE, y: ((event.clientY - box.top) / box.height) * SIDE };
-	const from = before || at;
-	const count = Math.max(1, Math.ceil(2 * Math.hypot(at.x - from.x, at.y - from.y)));
-	for (let k = 1; k <= count; k++) ink(from.x + ((at.x - from.x) * k) / count, from.y + ((at.y - from.y) * k) / count);
-	before = at;
+	const point = { x: ((event.clientX - box.left) / box.width) * SIDE, y: ((event.clientY - box.top) / box.height) * SIDE };
+	const from = previous || point;
+	const count = Math.max(1, Math.ceil(2 * Math.hypot(point.x - from.x, point.y - from.y)));
+	for (let k = 1; k <= count; k++) ink(from.x + ((point.x - from.x) * k) / count, from.y + ((point.y - from.y) * k) / count);
+	previous = point;
 	show();
 }
 
 board.addEventListener("pointerdown", (event) => {
 	board.setPointerCapture(event.pointerId);
-	before = null;
+	previous = null;
 	stroke(event);
 });
 board.addEventListener("pointermove", (event) => board.hasPointerCapture(event.pointerId) && stroke(event));

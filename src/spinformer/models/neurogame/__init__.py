@@ -1,11 +1,14 @@
-"""The NeuroGame classifier and the baseline heads on the same encoder."""
+"""The NeuroGame classifier: any encoder of Hugging Face under any pooling head."""
 
-from spinformer.models.neurogame.configuration import HEADS, NeuroGameConfig
-from spinformer.models.neurogame.modeling import NeuroGameForSequenceClassification, NeuroGameModel
-from spinformer.models.neurogame.output import NeuroGameClassifierOutput
+from spinformer._base.extras import require
+
+require("transformers", extra="nli")
+
+from spinformer.models.neurogame.configuration import NeuroGameConfig  # noqa: E402
+from spinformer.models.neurogame.modeling import NeuroGameForSequenceClassification, NeuroGameModel  # noqa: E402
+from spinformer.models.neurogame.output import NeuroGameClassifierOutput  # noqa: E402
 
 __all__ = [
-    "HEADS",
     "NeuroGameClassifierOutput",
     "NeuroGameConfig",
     "NeuroGameForSequenceClassification",

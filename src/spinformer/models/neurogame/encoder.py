@@ -1,4 +1,4 @@
-"""The encoder under a head: loaded with all of its weights, built without what no head would use."""
+"""The encoder under a pooling head: built without parts that no head uses."""
 
 import inspect
 from collections.abc import Sequence
@@ -8,30 +8,13 @@ import torch
 from torch import Tensor
 from transformers import AutoModel, PreTrainedConfig
 
-from spinformer.models import checkpoints
 
-
-def pretrained(path: str, config: PreTrainedConfig) -> Any:
-    """The encoder, with all of its weights."""
-    with checkpoints.reading(path), checkpoints.quiet():
-        encoder, info = AutoModel.from_pretrained(
-            path,
-            config=config,
-            dtype=torch.float32,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-            **no_pooler(config),
-        )
-    checkpoints.check_weights(path, info, ("mismatched_keys", "missing_keys"))
-    return encoder
-
-
-def no_pooler(config: PreTrainedConfig) -> dict[str, bool]:
-    """Encoders that come with a pooler of their own are built without it: nothing here would use or train it."""
+def pooler_option(config: PreTrainedConfig) -> dict[str, bool]:
+    """Options that build an encoder without a pooler of its own, which nothing here would use or train."""
     kind: Any = AutoModel._model_mapping[type(config)]
     kind = kind[0] if isinstance(kind, tuple) else kind
-    takes = "add_pooling_layer" in inspect.signature(kind).parameters
-    return {"add_pooling_layer": False} if takes else {}
+    optional = "add_pooling_layer" in inspect.signature(kind).parameters
+    return {"add_pooling_layer": False} if optional else {}
 
 
 def set_dropout(config: PreTrainedConfig, dropout: float) -> None:
@@ -41,9 +24,9 @@ def set_dropout(config: PreTrainedConfig, dropout: float) -> None:
             setattr(config, name, dropout)
 
 
-def among(input_ids: Tensor, ids: Sequence[int]) -> Tensor:
-    """Which tokens are one of these, as torch.isin says; nothing is copied to the device, which would have to wait."""
-    found = torch.zeros_like(input_ids, dtype=torch.bool)
-    for one in ids:
-        found |= input_ids == one
-    return found
+def is_any_of(input_ids: Tensor, ids: Sequence[int]) -> Tensor:
+    """torch.isin(input_ids, ids) without a copy of `ids` to the device, for which the device would have to wait."""
+    matches = torch.zeros_like(input_ids, dtype=torch.bool)
+    for token in ids:
+        matches |= input_ids == token
+    return matches

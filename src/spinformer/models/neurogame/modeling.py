@@ -1,7 +1,6 @@
-"""The NeuroGame Transformer as Hugging Face models: any encoder, the game on its last layer, a classifier."""
+"""The NeuroGame Transformer as Hugging Face models: any encoder, a pooling head on its last layer, a classifier."""
 
 import copy
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ from transformers import (
     PreTrainedModel,
 )
 
-from spinformer import checks
-from spinformer.models import checkpoints
-from spinformer.models.grounding import GameHead
-from spinformer.models.hidden import longest
+from spinformer._base import checks
+from spinformer.models.game_head import GameHead
+from spinformer.models.hidden_states import max_tokens
+from spinformer.models.loading import load_encoder, load_own, one_line_errors
 from spinformer.models.neurogame.configuration import NeuroGameConfig
-from spinformer.models.neurogame.encoder import among, no_pooler, pretrained, set_dropout
-from spinformer.models.neurogame.heads import JOINT, Layers, NeuroGamePooling, by_head, classifier, mean_answer, pooling
+from spinformer.models.neurogame.encoder import is_any_of, pooler_option, set_dropout
 from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroGameModelOutput
+from spinformer.models.pooling import POOLING_HEADS, log_mean_probability, loss_rows
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
@@ -35,34 +34,27 @@ class NeuroGamePreTrainedModel(PreTrainedModel):
     _supports_flash_attn = True
     _supports_attention_backend = True
     _no_split_modules = ["NeuroGamePooling"]  # noqa: RUF012
-    beside: tuple[str, ...] = ()  # how weights begin that a checkpoint may have for the rest of a larger model
+    ignored_weights: tuple[str, ...] = ()  # how the names of weights begin that belong to a larger model
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, **kwargs: Any) -> Any:
         """As in Hugging Face; a damaged file, another architecture or missing weights are a clear ValueError."""
-        path = pretrained_model_name_or_path
-        load = super().from_pretrained
-        return checkpoints.load(load, cls.config_class, path, *model_args, beside=cls.beside, **kwargs)
+        path, load = pretrained_model_name_or_path, super().from_pretrained
+        return load_own(load, NeuroGameConfig.model_type, path, *model_args, ignored=cls.ignored_weights, **kwargs)
 
 
 class NeuroGameModel(NeuroGamePreTrainedModel):
-    """Encoder and pooling: a text's vector z (Eqs. 26-27)."""
+    """Encoder and pooling head: a text's vector z, for head "neurogame" that of NGT Eqs. 26, 27."""
 
-    beside = ("classifier.", "game.")
+    ignored_weights = ("classifier.", "game.")
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
         self.encoder = AutoModel.from_config(
-            config.encoder, dtype=torch.get_default_dtype(), **no_pooler(config.encoder)
+            config.encoder, dtype=torch.get_default_dtype(), **pooler_option(config.encoder)
         )
-        self.longest = longest(self.encoder)
-        self.layers = Layers(config.hidden_size, config.layers) if config.layers else None
-        self.pooling = pooling(
-            config.head,
-            config.hidden_size,
-            residual=config.residual,
-            game=config.game,
-        )
+        self.max_tokens = max_tokens(self.encoder)
+        self.pooling = config.pooling_head.pooling(config)
         self.post_init()
 
     def get_input_embeddings(self) -> torch.nn.Module:
@@ -86,23 +78,19 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise ValueError("expected input_ids or inputs_embeds; got neither")
-        if self.longest is not None and given.shape[1] > self.longest:
+        if self.max_tokens is not None and given.shape[1] > self.max_tokens:
             raise ValueError(
-                f"the encoder takes texts of at most {self.longest} tokens; got {given.shape[1]}: have the tokenizer "
-                f"cut them (truncation=True, max_length={self.longest})"
+                f"the encoder takes texts of at most {self.max_tokens} tokens; got {given.shape[1]}: have the "
+                f"tokenizer cut them (truncation=True, max_length={self.max_tokens})"
             )
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
-        if self.layers is not None:
-            inputs["output_hidden_states"] = True
         encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         )
         hidden = encoded.last_hidden_state
-        if self.layers is not None:
-            hidden = self.layers(hidden, encoded.hidden_states)
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
-            special_tokens_mask = among(input_ids, self.config.special_ids)
+            special_tokens_mask = is_any_of(input_ids, self.config.special_ids)
         pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
         output = NeuroGameModelOutput(
             last_hidden_state=hidden,
@@ -114,40 +102,34 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
 
 
 class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
-    """P(class | text) = softmax(o),   o = FFN(z)                          (Eqs. 28-30)
+    """P(class | text) = softmax(o),   o = FFN(z)                          (NGT Eqs. 28 to 30)
 
-    With head "grounded" z is the first token's vector, and `game`, a `GameHead` trained with the rest, says what the
-    model would answer of any part of the text. With head "joint" every head has its own z and FFN, and the answer is
-    the mean of theirs; the loss is the mean of theirs too.
+    z: the vector of the pooling head. Where the pooling head has a game head beside it, `game`, a `GameHead` trained
+    with the rest, predicts what the model would answer of any part of the text. Where it has several parts, each has
+    its own z and FFN, the answer is their mean probability, and the loss is the mean of theirs.
     """
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
-        self.num_labels = int(config.num_labels or 0)
+        self.num_labels = config.classes
         self.model = NeuroGameModel(config)
-        self.classifier = classifier(
-            config.head,
-            config.hidden_size,
-            self.num_labels,
-            layers=config.classifier_layers,
-            dropout=config.dropout,
-        )
-        self.game = GameHead(config.grounding_config()) if config.head == "grounded" else None
+        self.classifier = config.pooling_head.classifier(config)
+        self.game = GameHead(config.game_head_config()) if config.pooling_head.has_game_head else None
         self.post_init()
 
     def players(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """(B, n), true for tokens of words: neither padding nor special."""
-        return attention_mask.bool() & ~among(input_ids, self.config.special_ids)
+        return attention_mask.bool() & ~is_any_of(input_ids, self.config.special_ids)
 
     @property
     def plays(self) -> bool:
-        """Whether the head is a game (`output_game` gives it) or a baseline."""
-        return isinstance(self.model.pooling, NeuroGamePooling)
+        """Whether `output_game=True` returns the game of a NeuroGame layer."""
+        return self.config.pooling_head.plays
 
     @classmethod
     def from_encoder(
         cls,
-        path: str,
+        path: str | Path,
         num_labels: int | None = None,
         *,
         labels: tuple[str, ...] | None = None,
@@ -157,22 +139,24 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         dropout: float = 0.1,
         encoder_dropout: float | None = None,
         special_ids: tuple[int, ...] = (),
-        layers: Sequence[int] = (),
         grounding: dict[str, Any] | None = None,
         **game: Any,
     ) -> "NeuroGameForSequenceClassification":
-        """A pretrained encoder (folder or hub id) under a fresh head; `game`: options of the NeuroGame layer.
+        """A pretrained encoder (folder or hub id) under a fresh pooling head; `game`: options of the NeuroGame layer.
 
-        Of a classifier of this class the encoder is taken, with its dropout, and the head is left behind.
+        Of a classifier of this class the encoder is taken, with its dropout, and the pooling head is left behind.
         labels: the class names, in order; without them there are `num_labels` classes, or 3. encoder_dropout: replaces
-        every dropout probability of the encoder.
+        every dropout probability of the encoder. The other options are as in `NeuroGameConfig`.
         """
-        with checkpoints.reading(path):
-            found = AutoConfig.from_pretrained(path)
-        encoder_config = found.encoder if isinstance(found, NeuroGameConfig) else found
+        path = str(path)
+        if game and not POOLING_HEADS[head].uses_layer:
+            raise TypeError(f"pooling head {head!r} has no NeuroGame layer to take option(s) {', '.join(game)}")
+        with one_line_errors(path):
+            source = AutoConfig.from_pretrained(path)
+        encoder_config = source.encoder if isinstance(source, NeuroGameConfig) else source
         if encoder_dropout is not None:
             set_dropout(encoder_config, encoder_dropout)
-        names = labels or tuple(f"LABEL_{place}" for place in range(3 if num_labels is None else num_labels))
+        names = labels or tuple(f"LABEL_{index}" for index in range(3 if num_labels is None else num_labels))
         if len(set(names)) < len(names) or num_labels not in (None, len(names)):
             raise ValueError(f"labels must name num_labels = {num_labels} classes, each once; got {names}")
         config = NeuroGameConfig(
@@ -184,42 +168,39 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             classifier_layers=classifier_layers,
             dropout=dropout,
             special_ids=special_ids,
-            layers=layers,
             id2label=dict(enumerate(names)),
-            label2id={name: place for place, name in enumerate(names)},
+            label2id={name: index for index, name in enumerate(names)},
         )
         model = cls(config)
-        if isinstance(found, NeuroGameConfig):
+        if isinstance(source, NeuroGameConfig):
             trained = cls.from_pretrained(path, dtype=torch.float32)
             model.model.encoder.load_state_dict(trained.model.encoder.state_dict())
         else:
-            model.model.encoder = pretrained(path, encoder_config)
-        if found is encoder_config:
-            encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path  # no folder of this machine
+            model.model.encoder = load_encoder(path, encoder_config, **pooler_option(encoder_config))
+            # The name alone: config.json shall not carry a path of this machine.
+            encoder_config._name_or_path = Path(path).name if Path(path).is_dir() else path
         return model
 
     def part(self, head: str) -> "NeuroGameForSequenceClassification":
-        """A classifier of its own with one head of a joint one, by name, as it was trained, and the encoder."""
-        if self.config.head != "joint":
+        """A separate classifier with one part of the pooling head, by its name, as it was trained, and the encoder."""
+        names = self.config.pooling_head.parts
+        if not names:
             raise ValueError(f"only a joint classifier has parts; this one has head {self.config.head!r}")
-        checks.choice("head", head, JOINT)
+        checks.choice("head", head, names)
         config: Any = copy.deepcopy(self.config)
         config.head = head
-        if head != "neurogame":
+        if not config.pooling_head.uses_layer:
             config.game = {}
-        whole: Any = self
-        place = JOINT.index(head)
+        index = names.index(head)
         model = type(self)(config).train(self.training)
         model.to(device=self.device, dtype=self.dtype)
-        pairs = (
-            (model.model.encoder, whole.model.encoder),
-            (model.model.layers, whole.model.layers),
-            (model.model.pooling, whole.model.pooling.each[place]),
-            (model.classifier, whole.classifier.each[place]),
-        )
-        for own, trained in pairs:
-            if own is not None:
-                own.load_state_dict(trained.state_dict())
+        joint: Any = self
+        for copied, trained in (
+            (model.model.encoder, joint.model.encoder),
+            (model.model.pooling, joint.model.pooling.each[index]),
+            (model.classifier, joint.classifier.each[index]),
+        ):
+            copied.load_state_dict(trained.state_dict())
         return model
 
     def forward(
@@ -241,9 +222,9 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         """
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids
-        asked = bool(inputs.get("output_hidden_states"))
-        told = self.game if output_game else None
-        if told is not None:
+        with_states = bool(inputs.get("output_hidden_states"))
+        game_head = self.game if output_game else None
+        if game_head is not None:
             inputs["output_hidden_states"] = True
         base = self.model(
             input_ids=input_ids,
@@ -256,17 +237,17 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         if mix is not None:
             order, weight = mix
             vector = torch.lerp(vector[order], vector, weight.to(vector.dtype))
-        logits, each = self.classifier(vector), None
-        if logits.dim() == 3:
-            logits, each = mean_answer(logits), logits
-        loss: Any = None if labels is None else functional.cross_entropy(*by_head(logits, each, labels))
+        logits, head_logits = self.classifier(vector), None
+        if logits.dim() == 3:  # (B, H, C), of the parts of the pooling head
+            logits, head_logits = log_mean_probability(logits), logits
+        loss: Any = None if labels is None else functional.cross_entropy(*loss_rows(logits, head_logits, labels))
         output = NeuroGameClassifierOutput(
             loss=loss,
             logits=logits,
-            hidden_states=base.hidden_states if asked else None,
+            hidden_states=base.hidden_states if with_states else None,
             game=base.game if output_game else None,
-            features=None if told is None else told.map([layer.detach() for layer in base.hidden_states]),
-            each=each,
+            features=None if game_head is None else game_head.map([state.detach() for state in base.hidden_states]),
+            head_logits=head_logits,
         )
         return output.to_tuple() if return_dict is False else output
 

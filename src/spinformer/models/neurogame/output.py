@@ -1,4 +1,4 @@
-"""What the NeuroGame models give back."""
+"""What the NeuroGame models return."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from spinformer.attention.output import NeuroGameOutput
 
 @dataclass
 class NeuroGameModelOutput(BaseModelOutputWithPooling):
-    """last_hidden_state: x, (B, n, d), what the head reads; pooler_output: z, (B, d), of head "joint" (B, H, d); game:
-    all of the game, where one was played and there is no other head beside it.
+    """last_hidden_state: x, (B, n, d), what the pooling head reads; pooler_output: z, (B, d), of a pooling head of H
+    parts (B, H, d); game: all of the game of the NeuroGame layer, where it is the only pooling head.
     """
 
     game: NeuroGameOutput | None = None
@@ -20,10 +20,11 @@ class NeuroGameModelOutput(BaseModelOutputWithPooling):
 @dataclass
 class NeuroGameClassifierOutput(SequenceClassifierOutput):
     """loss and logits, and with output_game=True `game`: fields, couplings, attention, values and diagnostics; or, of a
-    grounded classifier, `features`, a, (B, n, dim + H), from whose sums its game reads the value of any coalition.
-    each: of a joint classifier, the logits of every head, (B, H, C); `logits` are then their mean answer.
+    classifier with a game head, `features`, a, (B, n, dim + H), from whose sums the game head reads the value of any
+    coalition. head_logits: of a pooling head of H parts, the logits of each, (B, H, C); `logits` are then the logarithm
+    of their mean probability.
     """
 
     game: NeuroGameOutput | None = None
     features: Tensor | None = None
-    each: Tensor | None = None
+    head_logits: Tensor | None = None

@@ -1,0 +1,1 @@
+"""Benchmarks: each module has `run(seed)`, whose outcome `spinformer bench` writes to `research/results/NAME.json`."""

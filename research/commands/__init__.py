@@ -1,0 +1,1 @@
+"""Commands of `spinformer bench` and `spinformer reproduce`: each module has `configure(parser)` and `run(args)`."""

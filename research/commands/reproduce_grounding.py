@@ -1,0 +1,157 @@
+"""Measure grounded games beside other explanation methods: docs/grounding.md.
+
+Stages:
+  frozen    a game of a frozen classifier, several seeds, beside the cheap methods
+  methods   the game of one seed beside every other method
+  pooling   softmax attention learnt on the frozen encoder, beside random scores
+  together  classifiers trained with objective `grounded`, beside the cheap methods
+  ess       effective sample size under Gibbs weights and convergence of the mean field, of games as in `frozen` or
+            `together`
+Each writes a result, grounding-STAGE.json or --name. Game heads in RUNS are not trained again and measurements in
+RUNS/measured are not repeated, so a stage that was stopped continues. For a second task name another MODEL and files.
+"""
+
+import argparse
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from research.commands.options import add_device, add_results
+from spinformer._base import records
+from spinformer._base.parallel import run_tasks
+from spinformer._base.progress import progress
+from spinformer.data.highlights import Highlights, read_highlights
+from spinformer.data.sources import load_texts
+from spinformer.data.texts import Texts
+from spinformer.training.game import GroundingOptions
+
+STAGES = ("frozen", "methods", "pooling", "together", "ess")
+SEVERAL_SEEDS = ("frozen", "pooling", "ess")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--stage", choices=STAGES, required=True, help="what to measure")
+    parser.add_argument(
+        "--model", nargs="+", required=True, help="folder of a classifier; for `together`, one for each seed"
+    )
+    parser.add_argument("--texts", help="file of texts to ground on, for all stages but `together`")
+    parser.add_argument("--test", required=True, help="file of texts to measure on")
+    parser.add_argument("--highlights", type=Path, help="file of human highlights (e-SNLI)")
+    parser.add_argument("--first", help="column of the text, if the files have pairs and the model takes single texts")
+    parser.add_argument("--count", type=int, default=1000, help="measure on this many first texts (default 1000)")
+    parser.add_argument("--limit", type=int, help="ground on this many texts, drawn at random (default all)")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="number of seeds of `frozen`, `pooling` and `ess` (default 3)"
+    )
+    parser.add_argument("--epochs", type=int, default=1, help="epochs of grounding (default 1)")
+    parser.add_argument("--batch-size", type=int, default=128, help="batch size of grounding (default 128)")
+    parser.add_argument("--subsets", type=int, default=4, help="masked passes for each text and epoch (default 4)")
+    parser.add_argument(
+        "--additive",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="train the additive explainer of stage methods, which takes as long as grounding (default yes)",
+    )
+    parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time (default 1)")
+    parser.add_argument("--name", help="name of the result (default grounding-STAGE)")
+    parser.add_argument(
+        "--runs", type=Path, default=Path("runs/grounding"), help="folder for game heads (default %(default)s)"
+    )
+    add_results(parser)
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one stage and write its result."""
+    if args.stage != "together" and args.texts is None:
+        raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
+    options = GroundingOptions(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets)
+    texts = train, test, _ = _texts(args)
+    if args.stage == "together":
+        tasks = [(folder, seed) for seed, folder in enumerate(args.model)]
+    else:
+        seeds = range(args.seeds) if args.stage in SEVERAL_SEEDS else range(1)
+        tasks = [(folder, seed) for folder in args.model for seed in seeds]
+    results = run_tasks(_measure, [(args, options, texts, *task) for task in tasks], processes=args.jobs)
+    outcomes = {index: result() for index, result in progress(results, args.stage, len(tasks))}
+    path = records.write(
+        args.name or f"grounding-{args.stage}",
+        {"texts": len(train), "runs": [outcomes[index] for index in range(len(tasks))]},
+        command=f"spinformer reproduce grounding --stage {args.stage}",
+        config={
+            "stage": args.stage,
+            "count": len(test),
+            "texts": len(train),
+            "seeds": args.seeds,
+            "bf16": args.bf16,
+            **vars(options),
+        },
+        data=dict(train.digests + test.digests),
+        directory=args.results,
+    )
+    print(f"{len(outcomes)} runs; {path}")
+    return 0
+
+
+def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
+    """Texts to ground on, texts to measure on, and texts with human highlights."""
+    test = load_texts(args.test, first=args.first, labelled=False)
+    test = test.select(range(min(args.count, len(test))))
+    train = test if args.texts is None else load_texts(args.texts, first=args.first, labelled=False)
+    if args.limit is not None:
+        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))  # files may be sorted
+        train = train.select(order[: args.limit].tolist())
+    return train, test, None if args.highlights is None else read_highlights(args.highlights)
+
+
+def _measure(
+    args: argparse.Namespace,
+    options: GroundingOptions,
+    texts: tuple[Texts, Texts, Highlights | None],
+    folder: str,
+    seed: int,
+) -> dict[str, Any]:
+    """The outcome of one run of a stage, from file if it is there. texts: as `_texts` returns them."""
+    from research.experiments import grounding
+    from research.experiments.games import load_game
+    from spinformer.models.game_head import weights_digest
+    from spinformer.models.loading import load_classifier
+
+    model, tokenizer = load_classifier(folder, device=args.device)
+    train, test, highlights = texts
+    trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
+
+    def measure() -> dict[str, Any]:
+        if args.stage == "together":
+            return {"seed": seed, **grounding.measure_game(trial, load_game(model, Path(folder)))}
+        heads, seeded = args.runs / f"{Path(folder).name}-{seed}", replace(options, seed=seed)
+        if args.stage == "methods":
+            return {"seed": seed, **grounding.measure_all(trial, seeded, heads, additive=args.additive)}
+        functions = {
+            "frozen": grounding.measure_frozen,
+            "ess": grounding.measure_ising,
+            "pooling": grounding.measure_pooling,
+        }
+        return {"seed": seed, **functions[args.stage](trial, seeded, heads)}
+
+    return records.once(
+        f"{args.stage}-{Path(folder).name}-{seed}",
+        measure,
+        command=f"spinformer reproduce grounding --stage {args.stage}",
+        config={
+            "what": seed,
+            "options": asdict(options),
+            "model": weights_digest(model),
+            "train": train.fingerprint(),
+            "test": test.fingerprint(),
+            "highlights": None if highlights is None else [highlights.texts.fingerprint(), highlights.spans],
+            "bf16": args.bf16,
+            "additive": args.additive,
+            "pooling": args.stage in ("methods", "pooling"),
+        },
+        directory=args.runs / "measured",
+    )

@@ -1,0 +1,80 @@
+"""A search over settings of the bare layer, measured on held-out training images, never on test images.
+
+Each setting is trained for a few epochs and then run with several λ and γ at test time. The best of each task is
+stored, which shows what one task costs the other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from research.experiments import attractor_measures as measures
+from spinformer.models.attractor import AttractorConfig, AttractorNetwork
+from spinformer.training.attractor.presets import preset
+from spinformer.training.attractor.pseudolikelihood import AttractorRecipe
+from spinformer.training.attractor.train import train_attractor
+
+STEPS = 6
+STRENGTHS = (0.6, 0.8, 1.0)
+INERTIAS = (0.0, 0.1, 0.25, 0.5)
+
+
+def grid() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """(preset, changes to the network, changes to the recipe)."""
+    for patch, radius, hidden, noise in product((2, 4), (0.003, 0.01, 0.03), (0.3, 0.5), (0.0, 1.0, 2.0)):
+        yield "field", {"patch": patch, "radius": radius}, {"hidden": hidden, "noise": noise}
+    for patch, rate in product((2, 4), (0.01, 0.03, 0.3)):
+        yield "field", {"patch": patch}, {"rate": rate}
+    kinds: tuple[dict[str, Any], ...] = ({"normalisation": "sphere"}, {"normalisation": "none", "radius": 1.0})
+    for patch, spins, strength, hold in product((2, 4), kinds, (1.0, 5.0, 20.0), ("site", "pair")):
+        yield "paper", {"patch": patch, **spins}, {"strength": strength, "hold": hold}
+
+
+def run(images: Tensor, held_out: Tensor, *, epochs: int = 3, limit: int | None = None) -> list[dict[str, Any]]:
+    """One row for each setting of the grid."""
+    rows = []
+    for name, network_changes, recipe_changes in tqdm(list(grid())[:limit], desc="sweep", leave=False, disable=None):
+        config, recipe = preset(name, image=measures.image_shape(images))
+        config = replace(config, **network_changes)
+        recipe = replace(recipe, epochs=epochs, **recipe_changes)
+        rows.append(_row(name, config, recipe, images, held_out) | {"changes": {**network_changes, **recipe_changes}})
+    return rows
+
+
+def _row(
+    name: str, config: AttractorConfig, recipe: AttractorRecipe, images: Tensor, held_out: Tensor
+) -> dict[str, Any]:
+    network = AttractorNetwork(config).to(images.device)
+    history = train_attractor(network, images, recipe, quiet=True)
+    masked: list[dict[str, Any]] = []
+    noisy: list[dict[str, Any]] = []
+    for strength, inertia in product(STRENGTHS, INERTIAS):
+        network.layer.strength, network.layer.inertia = strength, inertia
+        for rows, task, pin in (
+            (masked, "masked", False),
+            (masked, "masked", True),
+            (noisy, "noisy", False),
+        ):
+            curve = measures.errors(network, held_out, task, STEPS, pin=pin)
+            setting = {"strength": strength, "inertia": inertia, "pin": pin}
+            rows.append({**setting, "best": curve["best"], "step": curve["best_step"], "error": curve["error"]})
+    free = [row for row in masked if not row["pin"]]
+    return {
+        "preset": name,
+        "loss": [record["loss"] for record in history],
+        "masked": min(free, key=_best),
+        "masked_pinned": min((row for row in masked if row["pin"]), key=_best),
+        "noisy": min(noisy, key=_best),
+        "as_trained": {
+            "masked": next(r["error"] for r in free if r["strength"] == 1.0 and r["inertia"] == 0.0),
+            "noisy": next(r["error"] for r in noisy if r["strength"] == 1.0 and r["inertia"] == 0.0),
+        },
+    }
+
+
+def _best(row: dict[str, Any]) -> float:
+    return float(row["best"])

@@ -1,0 +1,124 @@
+"""Tables on games, their estimators and the attention layer (docs/deviations.md, README.md)."""
+
+from research.reports.markdown import Record, markdown
+
+
+def example(record: Record) -> str:
+    """The worked example: what the equations give, beside what the paper prints."""
+    verdict = {True: "yes", False: "**no**", None: ""}
+    rows = [
+        [
+            row["name"],
+            ", ".join(f"{number:.4f}" for number in row["computed"]),
+            ", ".join(row["printed"] or []),
+            verdict[row["agrees"]],
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    return markdown(["figure", "from the equations", "printed in the paper", "agrees"], rows)
+
+
+def coverage(record: Record) -> str:
+    """Coverage by weighting, proposal and estimator: the range over the four indices, by effective sample size."""
+    groups: dict[str, list[Record]] = {}
+    for row in record["outcome"]["rows"]:
+        name = f"{row['weighting']}, {row['proposal']} proposal, {row['estimator']}"
+        groups.setdefault(name, []).append(row)
+
+    def cell(rows: list[Record], band: str) -> str:
+        shares = [row[band]["coverage"] for row in rows if row[band]["estimates"]]
+        if not shares:
+            return ""
+        count = sum(row[band]["estimates"] for row in rows)
+        return f"{min(shares):.1%} to {max(shares):.1%} ({count:,})"
+
+    rows = [
+        [name, *(cell(group, band) for band in ("judged", "trusted", "distrusted"))] for name, group in groups.items()
+    ]
+    judged, trusted = record["config"]["LEAST_ESS"], record["outcome"]["min_ess"]
+    header = ["weighting, proposal, estimator", f"ESS ≥ {judged:g}", f"{trusted:g} to {judged:g}", f"below {trusted:g}"]
+    return markdown(header, rows)
+
+
+def ess(record: Record) -> str:
+    """Effective sample size on encoder outputs."""
+    rows = [
+        [row["index"], row["budget"], row["proposal"], f"{row['mean']:.3f}", f"{row['lowest']:.3f}"]
+        for row in record["outcome"]["rows"]
+    ]
+    return markdown(["index", "K", "proposal", "mean, as a part of K", "lowest sentence pair"], rows)
+
+
+def efficiency(record: Record) -> str:
+    """Error of our best estimator against the paper's with ten times the samples."""
+    rows = [
+        [
+            f"{row['index']}, {row['target']} target",
+            f"{row['size']:.4g}",
+            f"{row['ours']:.2g}",
+            f"{row['paper']:.2g}",
+            f"{row['paper_gibbs']:.2g}",
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    ours, paper = record["outcome"]["ours_budget"], record["outcome"]["paper_budget"]
+    header = ["", "size of the value", f"ours, K = {ours}", f"paper, K = {paper}", "the same, Gibbs weights"]
+    return markdown(header, rows)
+
+
+def presets(record: Record) -> str:
+    """One choice at a time from the paper's preset to the default."""
+    rows = [
+        [
+            row["name"],
+            f"{row['converged']:.1%}",
+            f"{row['steps']:.1f}",
+            f"{row['ess']:.3f}",
+            f"{row['spread']:.3f}",
+            f"{row['noise']:.4f}",
+        ]
+        for row in record["outcome"]["rows"].values()
+    ]
+    return markdown(["layer", "converged", "steps", "ESS / K", "spread of attention", "Monte-Carlo noise of it"], rows)
+
+
+def crossover(record: Record) -> str:
+    """Dense against linear couplings by the number of tokens."""
+    rows = [
+        [
+            row["tokens"],
+            f"{1e3 * row['dense_seconds']:.0f} ms",
+            f"{1e3 * row['linear_seconds']:.0f} ms",
+            f"{row['interactions']:.2%}",
+            f"{row['attention']:.4f}",
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    header = ["tokens", "dense", "linear", "interactions differ by", "attention differs by at most"]
+    return markdown(header, rows)
+
+
+def linear(record: Record) -> str:
+    """Growth of time and memory from 8,192 to 65,536 tokens."""
+    rows = [
+        [
+            name,
+            *(f"{1e3 * seconds:.0f} ms" for seconds in growth["seconds"]),
+            f"{growth['time']:.1f}",
+            *(f"{size / 2**20:.0f} MiB" for size in growth["bytes"]),
+            f"{growth['memory']:.1f}",
+        ]
+        for name, growth in record["outcome"]["growth"].items()
+    ]
+    short, long = record["config"]["SHORT"], record["config"]["LONG"]
+    sizes = [f"{short:,} tokens", f"{long:,} tokens", "ratio"]
+    return markdown(["pass", *sizes, *sizes], rows)
+
+
+def distance(record: Record) -> str:
+    """Linear against dense form at 512 tokens."""
+    rows = [
+        [name, f"{row['attention']:.4f}", f"{row['couplings']:.2%}", f"{row['interactions']:.2%}"]
+        for name, row in record["outcome"]["differences"].items()
+    ]
+    return markdown(["512 tokens of", "attention, at most", "couplings, in norm", "interactions, in norm"], rows)

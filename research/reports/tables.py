@@ -1,0 +1,58 @@
+"""Every table of the documents, by the name that its marker has."""
+
+from collections.abc import Callable
+
+from research.reports import attractor, games, grounding, negation, nli, registries
+
+# name of the table in a document -> (names of the results that it reads, the function that builds it)
+TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
+    "example": (("example",), games.example),
+    "coverage": (("coverage",), games.coverage),
+    "ess": (("ess",), games.ess),
+    "efficiency": (("efficiency",), games.efficiency),
+    "presets": (("presets",), games.presets),
+    "crossover": (("crossover",), games.crossover),
+    "linear": (("linear",), games.linear),
+    "distance": (("linear",), games.distance),
+    "nli-classifiers": (
+        ("nli-heads", "nli-apart", "nli-distil", "nli-taught", "nli-teacher", "nli-base"),
+        nli.classifiers,
+    ),
+    "nli-difference": (("nli-heads",), nli.difference),
+    "nli-search": (("nli-tune",), nli.search),
+    "nli-table-5": ((), nli.table_5),
+    "nli-apart-difference": (("nli-apart",), nli.paired),
+    "grounding-forms": (("grounding-forms",), grounding.forms),
+    "grounding-frozen": (("grounding-frozen",), grounding.methods),
+    "grounding-frozen-fit": (("grounding-frozen",), grounding.fit),
+    "grounding-ess": (("grounding-ess",), grounding.ess),
+    "grounding-ess-together": (("grounding-together",), grounding.ess),
+    "grounding-methods": (("grounding-methods",), grounding.methods),
+    "grounding-highlights": (("grounding-methods",), grounding.highlights),
+    "grounding-pooling": (("grounding-pooling",), grounding.methods),
+    "grounding-pooling-highlights": (("grounding-pooling",), grounding.highlights),
+    "grounding-together": (("grounding-together",), grounding.methods),
+    "grounding-together-fit": (("grounding-together",), grounding.fit),
+    "grounding-together-half": (("grounding-together-half",), grounding.methods),
+    "grounding-together-half-fit": (("grounding-together-half",), grounding.fit),
+    "grounding-frozen-taught": (("grounding-frozen-taught",), grounding.methods),
+    "grounding-frozen-taught-fit": (("grounding-frozen-taught",), grounding.fit),
+    "grounding-methods-taught": (("grounding-methods-taught",), grounding.methods),
+    "grounding-single": (("grounding-single",), grounding.methods),
+    "grounding-single-fit": (("grounding-single",), grounding.fit),
+    "negation": (("negation",), negation.signs),
+    "negation-classes": (("negation",), negation.classes),
+    "negation-agreement": (("negation",), negation.agreement),
+    "explain-cost": (("explain",), negation.cost),
+    "attractor-claims": (("attractor",), attractor.claims),
+    "attractor-errors": (("attractor",), attractor.errors),
+    "attractor-use": (("attractor-use",), attractor.use),
+    "attractor-knobs": (("attractor-use",), attractor.knobs),
+    "attractor-trivial": (("attractor-use",), attractor.trivial),
+    "attractor-sweep": (("attractor-sweep",), attractor.sweep),
+    "attractor-speed-gpu": (("attractor-speed-gpu",), attractor.speed),
+    "attractor-speed-cpu": (("attractor-speed-cpu",), attractor.speed),
+    "indices": ((), registries.indices),
+    "pooling-heads": ((), registries.pooling_heads),
+    "methods": ((), registries.methods),
+}

@@ -1,0 +1,33 @@
+"""Progress bars for long work."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from tqdm.auto import tqdm
+
+T = TypeVar("T")
+OPTIONS: dict[str, Any] = {"mininterval": 0.5, "dynamic_ncols": True}
+
+
+def progress(
+    items: Iterable[T], label: str, total: int | None = None, done: int = 0, delay: float = 0.0
+) -> Iterable[T]:
+    """Iterate over `items` under a bar.
+
+    total: the number of items, where `len(items)` does not give it; done: how many came before these; delay: seconds
+    before the bar is shown.
+    """
+    bar: Iterable[T] = tqdm(items, desc=label, total=total, initial=done, leave=False, delay=delay, **OPTIONS)
+    return bar
+
+
+def progress_bar(
+    total: int, label: str, *, unit: str = "step", done: int = 0, quiet: bool = False, leave: bool = False
+) -> Any:
+    """A tqdm bar for a loop that calls `update` and `set_postfix` itself.
+
+    done: how many of `total` came before; leave: whether the bar stays when it is closed. Nothing is shown if `quiet`,
+    or if the output is not a terminal and the bar would not stay.
+    """
+    disable = True if quiet else (False if leave else None)
+    return tqdm(total=total, initial=done, desc=label, unit=unit, leave=leave, disable=disable, **OPTIONS)

@@ -1,0 +1,59 @@
+"""Random numbers that depend on the seed and their indices, and on nothing else.
+
+    u[row, draw, column] = hash(seed, row, draw, column) / 2^24
+
+A counter-based generator: the same seed gives the same numbers on every device, and a number does not change when there
+are more rows, draws or columns. So a sample's answer does not depend on its batch or its padding. The mixing function
+is Ettinger's two-round 32-bit hash with small constants, so that 64-bit integers never overflow; two independent lanes
+of 32 bits identify a stream.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_MASK = 0xFFFFFFFF
+_GOLDEN = 0x9E3779B9
+
+
+def draw_seed(generator: torch.Generator | None) -> Tensor:
+    """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU."""
+    device = generator.device if generator is not None else torch.device("cpu")
+    return torch.randint(2**62, (), generator=generator, device=device).cpu()
+
+
+def uniforms(seed: Tensor, rows: int, draws: int, columns: int, device: torch.device) -> Tensor:
+    """Independent uniform numbers in (0, 1), float32, of shape (rows, draws, columns)."""
+    first, second = _streams(seed, rows, draws, device)
+    bits = _mix(_mix(torch.arange(columns, device=device) + first) + second)  # (rows, draws, columns)
+    return ((bits >> 8).float() + 0.5) * 2.0**-24
+
+
+def _streams(seed: Tensor, rows: int, draws: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Two lanes of 32 bits for every row and draw, each (rows, draws, 1).
+
+    These take many small operations on little data, so they are computed on the host, in numpy, and copied at once.
+    Under torch.compile, where the seed's value is not known, the same code runs on tensors.
+    """
+    compiling = torch.compiler.is_compiling()
+    code: Any = seed.to(device) if compiling else int(seed)
+    row: Any = torch.arange(rows, device=device) if compiling else np.arange(rows)
+    draw: Any = torch.arange(draws, device=device) if compiling else np.arange(draws)
+    lanes = [
+        _mix(_mix(_mix(lane + salt) + row[:, None] * _GOLDEN) + draw * 2 + salt)
+        for salt, lane in enumerate((code & _MASK, code >> 32))
+    ]
+    if not compiling:
+        both = torch.from_numpy(np.stack(lanes)).to(device, non_blocking=device.type == "cuda")
+        lanes = list(both.unbind())
+    return lanes[0][..., None], lanes[1][..., None]
+
+
+def _mix(value: Any) -> Any:
+    """The hash of the low 32 bits of 64-bit integers: of a number, a numpy array or a tensor."""
+    value = value & _MASK
+    value = (value ^ (value >> 16)) * 0x21F0AAAD & _MASK
+    value = (value ^ (value >> 15)) * 0x735A2D97 & _MASK
+    return value ^ (value >> 15)

@@ -1,0 +1,163 @@
+"""From a game to attention: its values and interactions, the Ising model made of them, the mean field of that."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer._base.precision import safe_divide
+from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
+from spinformer.attention.settings import Settings
+from spinformer.games import (
+    Game,
+    NormGame,
+    estimate_low_rank,
+    estimate_norm_values,
+    estimate_values,
+    low_rank_from_sums,
+    make_proposal,
+)
+from spinformer.games.norm import Sums
+from spinformer.games.one_pass import PLAYER_INDICES
+from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField
+
+# In share units, couplings whose norm is well below this are not strengthened.
+SOFTNESS = 0.1
+# Couplings have at most this part of the critical strength, beyond which the mean field would cease to be unique.
+CRITICAL = 0.95
+
+
+@dataclass(frozen=True)
+class Units:
+    """Of share units, each (B,): gain of the fields; part of the critical strength that couplings may have."""
+
+    gain: Tensor
+    part: Tensor
+
+
+@dataclass(frozen=True)
+class GameAttention:
+    """Of B games of n players: names and symbols as in `NeuroGameOutput`, without attention heads, (B, n).
+
+    shapley, banzhaf: phi and beta, by the settings' `player_indices`; ess: (B,); solved: the mean field.
+    """
+
+    shapley: Tensor
+    banzhaf: Tensor
+    gate: Tensor
+    fields: Tensor
+    interactions: Couplings
+    couplings: Couplings
+    attention: Tensor
+    ess: Tensor
+    solved: MeanField
+
+    def output(self, pooled: Tensor, heads: int) -> NeuroGameOutput:
+        """With the B games as B / heads texts of so many attention heads each."""
+
+        def by_head(x: Tensor) -> Tensor:
+            return x.unflatten(0, (-1, heads))
+
+        return NeuroGameOutput(
+            pooled=pooled,
+            attention=by_head(self.attention),
+            shapley=by_head(self.shapley),
+            banzhaf=by_head(self.banzhaf),
+            gate=by_head(self.gate),
+            fields=by_head(self.fields),
+            couplings=HeadCouplings(self.couplings, heads),
+            interactions=HeadCouplings(self.interactions, heads),
+            magnetization=by_head(self.solved.magnetization),
+            diagnostics=Diagnostics(
+                ess=by_head(self.ess),
+                residual=by_head(self.solved.residual),
+                converged=by_head(self.solved.converged),
+                steps=by_head(self.solved.steps),
+            ),
+        )
+
+
+def game_attention(
+    game: Game,
+    gate: Tensor,
+    temperature: Tensor,
+    settings: Settings,
+    units: Units | None,
+    *,
+    budget: int,
+    seed: Tensor,
+    shared: bool,
+) -> GameAttention:
+    """J_i = lambda_i phi_i / |phi|_1 + (1 - lambda_i) beta_i / |beta|_1                     NGT Eq. 6
+    <s_i> = tanh((J_i + sum_j J_ij <s_j>) / gamma),   alpha_i = (1 + <s_i>) / 2           NGT Eqs. 16, 11
+
+    with phi, beta and J_ij estimated from K coalitions, for every game of a batch. gate: lambda, (B, n); temperature:
+    gamma, (B,), positive; units: None for the paper's; budget: K; seed, shared: as in `estimate_values`.
+    """
+    common: dict[str, Any] = {
+        "weighting": settings.weighting,
+        "temperature": temperature,
+        "proposal": settings.proposal,
+        "shared": shared,
+    }
+    sampled: dict[str, Any] = {"estimator": settings.estimator, "errors": False, **common}
+    sums: Sums | None = None
+    names = settings.player_indices
+    if settings.controlled and isinstance(game, NormGame) and names == PLAYER_INDICES:
+        values, sums = estimate_norm_values(game, budget, seed=seed, shared=shared)
+        ess = torch.full_like(temperature, budget)  # equal weights
+    else:
+        if settings.proposal != "uniform":
+            sampled["proposal"] = make_proposal(settings.proposal, game, names[0], temperature, group=budget)
+        both = [estimate_values(game, name, budget, seed=seed + offset, **sampled) for offset, name in enumerate(names)]
+        values = torch.stack([estimate.values for estimate in both], 1)  # (B, 2, n)
+        ess = torch.minimum(*(_mean(estimate.ess, game.mask) for estimate in both))
+    interactions: Couplings
+    if settings.linear(game.players) and isinstance(game, NormGame):
+        parts = low_rank_from_sums(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
+        interactions = LowRankCouplings.smaller(*parts)
+    else:
+        pairs = estimate_values(game, settings.pair_index, budget, seed=seed + 1, **sampled).values  # NGT Eq. 9
+        interactions = DenseCouplings(pairs, hollow=True)
+    return attention_from_values(game, values, interactions, gate, temperature, settings, units, ess)
+
+
+def attention_from_values(
+    game: Game,
+    values: Tensor,
+    interactions: Couplings,
+    gate: Tensor,
+    temperature: Tensor,
+    settings: Settings,
+    units: Units | None,
+    ess: Tensor,
+) -> GameAttention:
+    """`game_attention` from known phi and beta, (B, 2, n), and interactions; ess: (B,), passed on."""
+    fields, couplings = _hamiltonian(game, values, gate, temperature, interactions, units)
+    solved = settings.solve(Ising(fields, couplings, temperature, game.mask, trusted=True))  # NGT Eq. 16
+    attention = (1 + solved.magnetization) * (0.5 if game.mask is None else 0.5 * game.mask)  # NGT Eq. 11
+    phi, beta = values.unbind(1)
+    return GameAttention(phi, beta, gate, fields, interactions, couplings, attention, ess, solved)
+
+
+def _hamiltonian(
+    game: Game, values: Tensor, gate: Tensor, temperature: Tensor, interactions: Couplings, units: Units | None
+) -> tuple[Tensor, Couplings]:
+    """Fields (B, n) and couplings from phi and beta, (B, 2, n): the paper's, or in units of a player's mean share."""
+    total = values.abs().sum(-1, keepdim=True)
+    phi, beta = safe_divide(values, total).unbind(1)
+    field = torch.lerp(beta, phi, gate)  # NGT Eq. 6
+    if units is None:
+        return field, interactions
+    count = game.counts().to(field.dtype)
+    field = units.gain[:, None] * (count[:, None] * field - 1)
+    if game.mask is not None:
+        field = field * game.mask
+    shares = interactions.scaled(safe_divide(count, total[:, 1, 0]))
+    strength = units.part * temperature / (shares.norm() + SOFTNESS)
+    return field, shares.scaled(strength)
+
+
+def _mean(x: Tensor, mask: Tensor | None) -> Tensor:
+    return x.mean(-1) if mask is None else (x * mask).sum(-1) / mask.sum(-1)

@@ -1,1 +1,0 @@
-"""Measurements: each module has `run(seed)`, which gives what `results/<name>.json` records."""

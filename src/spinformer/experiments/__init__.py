@@ -1,1 +1,0 @@
-"""The papers' experiments, computed to JSON and drawn from it."""

@@ -1,0 +1,196 @@
+"""From tensors of a batch to one explanation for each text."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spinformer.attention.from_game import GameAttention
+from spinformer.data.texts import Texts
+from spinformer.data.words import Words
+from spinformer.explain.context import Context
+from spinformer.explain.explanation import Explanation
+from spinformer.explain.record import Pair, Word
+from spinformer.explain.scoring import decided
+from spinformer.games import Estimate, GameValues
+
+# The fields of `Word` that the game of a text fills; the last two only where they are estimated.
+FIELDS = ("shapley", "shapley_stderr", "banzhaf", "banzhaf_stderr", "gate", "field", "attention")
+FIELDS_STDERR = ("field_stderr", "attention_stderr")
+
+
+@dataclass(frozen=True)
+class GameNumbers:
+    """All numbers of the games of B texts.
+
+    values: Shapley and Banzhaf values and interactions; ising: the Ising model that they make, solved; errors: standard
+    errors of its fields and attention, (B, W) each, None where they are not estimated.
+    """
+
+    values: GameValues
+    ising: GameAttention
+    errors: tuple[Tensor, Tensor] | None
+
+    def columns(self) -> dict[str, Tensor]:
+        """(B, W) each, by the field of `Word` that it fills."""
+        values, ising = self.values, self.ising
+        tensors = [values.shapley.values, values.shapley.stderr, values.banzhaf.values, values.banzhaf.stderr]
+        tensors += [ising.gate, ising.fields, ising.attention]
+        columns = dict(zip(FIELDS, tensors, strict=True))
+        return columns if self.errors is None else columns | dict(zip(FIELDS_STDERR, self.errors, strict=True))
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The texts of a batch and what the classifier says of them.
+
+    labels: the class names; probabilities: (B, classes), of the whole texts; target: (B,), the class explained;
+    passes: forward passes spent on each text.
+    """
+
+    texts: Texts
+    words: Words
+    labels: Sequence[str]
+    probabilities: Tensor
+    target: Tensor
+    passes: int
+
+
+def from_game(
+    method: str,
+    batch: Explained,
+    numbers: GameNumbers,
+    importance: str | Estimate,
+    *,
+    samples: int,
+    ess: Tensor | None = None,
+) -> list[Explanation]:
+    """Explanations with every number of the games.
+
+    importance: the method's score, by the field of `Word` that holds it, or as an estimate of its own, (B, W).
+    """
+    columns = numbers.columns()
+    scores: dict[str, Tensor | None]
+    if isinstance(importance, Estimate):
+        scores = {"importance": importance.values, "importance_stderr": importance.stderr}
+    else:
+        scores = {"importance": columns[importance], "importance_stderr": columns.get(f"{importance}_stderr")}
+    pairs = numbers.values.interactions
+    return _explanations(
+        method,
+        batch,
+        {**scores, **columns},
+        _pairs(pairs.values, pairs.stderr, batch.words),
+        base_values=numbers.values.empty.tolist(),
+        samples=samples,
+        ess=None if ess is None else ess.tolist(),
+        converged=numbers.ising.solved.converged.tolist(),
+    )
+
+
+def from_scores(
+    method: str,
+    context: Context,
+    texts: Texts,
+    words: Words,
+    target: Tensor | None,
+    scores: Tensor,
+    before: int,
+    *,
+    stderr: Tensor | None = None,
+    columns: Mapping[str, Tensor] | None = None,
+    interactions: Tensor | None = None,
+    samples: int = 0,
+    ess: Tensor | None = None,
+    converged: Tensor | None = None,
+    probabilities: Tensor | None = None,
+) -> list[Explanation]:
+    """Explanations of scores alone, (B, W).
+
+    before: passes of the classifier before the scores were computed; stderr: their standard errors; columns: further
+    fields of `Word`, (B, W) each; interactions: of the pairs, (B, W, W); ess, converged: (B,), of an Ising model;
+    probabilities: (B, classes), of the full texts. Without them the classifier is asked once more.
+    """
+    if probabilities is None:
+        probabilities = context.classifier.full_probabilities(words)
+    probabilities = probabilities.cpu()
+    passes = (context.classifier.passes - before) // len(texts)
+    batch = Explained(texts, words, context.labels, probabilities, decided(probabilities, target), passes)
+    pairs = None if interactions is None else _pairs(interactions, None, words)
+    fields = {"importance": scores, "importance_stderr": stderr, **(columns or {})}
+    return _explanations(
+        method,
+        batch,
+        fields,
+        pairs,
+        samples=samples,
+        ess=None if ess is None else ess.tolist(),
+        converged=None if converged is None else converged.tolist(),
+    )
+
+
+def one_by_one(texts: Texts, words: Words, target: Tensor | None) -> Iterator[tuple[Texts, Words, Tensor | None]]:
+    """Each text of a batch as a batch of one."""
+    for row in range(len(texts)):
+        yield texts.select([row]), words.rows(row, row + 1), None if target is None else target[row : row + 1]
+
+
+def _explanations(
+    method: str,
+    batch: Explained,
+    columns: Mapping[str, Tensor | None],
+    pairs: list[tuple[Pair, ...]] | None,
+    *,
+    samples: int,
+    base_values: Sequence[float] | None = None,
+    ess: Sequence[float] | None = None,
+    converged: Sequence[bool] | None = None,
+) -> list[Explanation]:
+    names = [name for name, column in columns.items() if column is not None]
+    tensors = [column.float() for column in columns.values() if column is not None]
+    table = torch.stack([tensor.cpu() for tensor in tensors], -1).tolist()  # (B, W, fields)
+    shares, decisions = batch.probabilities.tolist(), batch.probabilities.argmax(-1).tolist()
+    targets, texts, labels = batch.target.tolist(), batch.texts, batch.labels
+    explanations = []
+    for row, (words, sides) in enumerate(zip(batch.words.words, batch.words.sides, strict=True)):
+        rows = zip(words, sides, table[row], strict=False)  # the table is padded
+        explanations.append(
+            Explanation(
+                texts=(texts.first[row],) if texts.second is None else (texts.first[row], texts.second[row]),
+                label=labels[decisions[row]],
+                target=labels[targets[row]],
+                probabilities=dict(zip(labels, shares[row], strict=True)),
+                words=tuple(Word(text, side, **_known(names, cells)) for text, side, cells in rows),
+                pairs=() if pairs is None else pairs[row],
+                base_value=None if base_values is None else base_values[row],
+                method=method,
+                passes=batch.passes,
+                samples=samples,
+                ess=None if ess is None else ess[row],
+                converged=None if converged is None else converged[row],
+            )
+        )
+    return explanations
+
+
+def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:
+    """The fields of a word, without standard errors that are infinite: nothing is known of them."""
+    return {name: cell for name, cell in zip(names, cells, strict=True) if math.isfinite(cell)}
+
+
+def _pairs(interactions: Tensor, stderr: Tensor | None, words: Words) -> list[tuple[Pair, ...]]:
+    """The pairs i < j of each text, from matrices (B, W, W)."""
+    width = words.mask.shape[1]
+    first, second = torch.triu_indices(width, width, 1)
+    left, right = first.tolist(), second.tolist()
+    values = interactions.cpu()[:, first, second].tolist()
+    errors: list[list[float | None]] = [[None] * len(left)] * len(values)
+    if stderr is not None:
+        rows = stderr.cpu()[:, first, second].tolist()
+        errors = [[error if math.isfinite(error) else None for error in row] for row in rows]
+    return [
+        tuple(Pair(*pair) for pair in zip(left, right, values[row], errors[row], strict=True) if pair[1] < len(text))
+        for row, text in enumerate(words.words)
+    ]

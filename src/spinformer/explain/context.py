@@ -1,0 +1,34 @@
+"""What explanation methods work with: the classifier, its game, and the options of one call."""
+
+from dataclasses import dataclass
+
+from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier
+from spinformer.explain.scoring import Scorer
+from spinformer.games.indices import Weighting
+from spinformer.models.masked import MaskedClassifier
+
+
+@dataclass(frozen=True)
+class Context:
+    """classifier: answers for masked texts, and counts its passes; grounded: the classifier with its game, None without
+    one; additive: the scorer of a trained additive explainer, None where there is none; passes: masked passes for
+    each text, 0 for the method's own number; until: the standard error of Shapley values at which to stop, None to
+    spend all passes; temperature, weighting: of the Ising model; seed: of the coalitions; game_error: why the game in
+    the model's folder cannot be used, None where it can or there is none.
+    """
+
+    classifier: MaskedClassifier
+    grounded: GroundedClassifier | None = None
+    additive: Scorer | None = None
+    passes: int = 0
+    until: float | None = None
+    temperature: float = TEMPERATURE
+    weighting: Weighting = "uniform"
+    seed: int = 0
+    game_error: str | None = None
+
+    @property
+    def labels(self) -> list[str]:
+        """The class names, in the order of the logits."""
+        names = self.classifier.model.config.id2label
+        return [str(names[index]) for index in sorted(names)]

@@ -1,0 +1,65 @@
+"""Explanations for other libraries: pandas, shap, shapiq."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from spinformer._base.extras import require
+from spinformer.explain.record import ExplanationRecord
+
+if TYPE_CHECKING:
+    import pandas
+    import shap
+    import shapiq
+
+# The columns of a frame, each a field of `Word`.
+COLUMNS = ("text", "side", "importance", "importance_stderr", "shapley", "banzhaf", "field", "attention")
+
+
+def to_frame(record: ExplanationRecord) -> "pandas.DataFrame":
+    """One row for each word; the index is the word's position."""
+    pandas = require("pandas", extra="compare")
+    rows = [{name: getattr(word, name) for name in COLUMNS} for word in record.words]
+    return pandas.DataFrame(rows, columns=list(COLUMNS)).rename(columns={"text": "word"}).rename_axis("position")
+
+
+def to_shap(record: ExplanationRecord) -> "shap.Explanation":
+    """A `shap.Explanation` of one text: values (words,), base value, the words as data and feature names."""
+    shap: Any = require("shap", extra="compare")
+    numpy = require("numpy", extra="compare")
+    names = [word.text for word in record.words]
+    base = math.nan if record.base_value is None else record.base_value
+    return shap.Explanation(
+        values=numpy.asarray(record.importance, dtype=float),
+        base_values=base,
+        data=numpy.asarray(names, dtype=object),
+        feature_names=names,
+    )
+
+
+def to_shapiq(record: ExplanationRecord) -> "shapiq.InteractionValues":
+    """`shapiq.InteractionValues`: Banzhaf values with Banzhaf interactions of the pairs, or Shapley values alone.
+
+    An explanation with pairs gives the first (index "BII", order 2), one with Shapley values alone the second (index
+    "SV"). Scores of other methods are no values of a game, and are refused.
+    """
+    shapiq: Any = require("shapiq", extra="compare")
+    numpy = require("numpy", extra="compare")
+    with_pairs = bool(record.pairs)
+    values = [word.banzhaf if with_pairs else word.shapley for word in record.words]
+    if any(value is None for value in values):
+        raise ValueError(f"to_shapiq needs Shapley or Banzhaf values; method {record.method!r} computes none")
+    lookup: dict[tuple[int, ...], int] = {(position,): position for position in range(len(values))}
+    for pair in record.pairs:
+        lookup[(pair.first, pair.second)] = len(values)
+        values.append(pair.interaction)
+    return shapiq.InteractionValues(
+        values=numpy.asarray(values, dtype=float),
+        index="BII" if with_pairs else "SV",
+        max_order=2 if with_pairs else 1,
+        min_order=1,
+        n_players=len(record.words),
+        interaction_lookup=lookup,
+        estimated=any(word.importance_stderr != 0 for word in record.words),
+        estimation_budget=record.passes,
+        baseline_value=0.0 if record.base_value is None else record.base_value,
+    )

@@ -1,0 +1,301 @@
+"""`Explainer`: a classifier with its game, which can be called on one text or on many."""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
+
+import torch
+from torch import Tensor
+
+from spinformer._base import checks
+from spinformer._base.progress import progress
+from spinformer.data.texts import Texts
+from spinformer.data.words import split_words
+from spinformer.explain.context import Context
+from spinformer.explain.explanation import Explanation
+from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, find_game_head
+from spinformer.explain.inputs import (
+    CallOptions,
+    Corpus,
+    ExplainOptions,
+    Target,
+    as_texts,
+    class_indices,
+    grounding_texts,
+)
+from spinformer.explain.methods import Method, available_methods, get_method
+from spinformer.explain.methods.additive import AdditiveExplainer
+from spinformer.explain.scoring import Scorer
+from spinformer.games import Weighting
+from spinformer.models.game_head import GameHead, built_in_game
+from spinformer.models.hidden_states import evaluation_mode
+from spinformer.models.loading import load_classifier
+from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
+from spinformer.training.game import GroundingOptions, train_game_head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+# Coalitions for the values of words and of pairs: as many as leave an explanation at about one and a half predictions.
+SAMPLES, PAIR_SAMPLES = 16, 4
+MAX_LENGTH = 128
+# Texts explained at a time, and seconds after which a progress bar shows.
+BATCH, DELAY = 32, 2.0
+
+
+class Explainer:
+    """Which words and which pairs of words decided, for the classifier that you have.
+
+    model, tokenizer: any Hugging Face sequence classifier. game: its game head, or the folder that holds one; by
+    default the one in the model's own folder, or the one that the model was trained with. A classifier without a game
+    is explained by masked passes. masking: how words are hidden; by default as in the game, or "attention". additive: a
+    trained `AdditiveExplainer` or its folder, for method "additive-explainer". samples, pair_samples: coalitions for
+    the values of words and of pairs in the game; temperature, weighting: of the Ising model; max_length: tokens kept of
+    a text; batch_size: masked texts that go through the classifier at once; bf16: masked passes in bfloat16; seed: of
+    the coalitions.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        game: GameHead | Path | str | None = None,
+        masking: Masking | None = None,
+        additive: Scorer | Path | str | None = None,
+        samples: int = SAMPLES,
+        pair_samples: int = PAIR_SAMPLES,
+        temperature: float = TEMPERATURE,
+        weighting: Weighting = "uniform",
+        max_length: int = MAX_LENGTH,
+        batch_size: int = BATCH_SIZE,
+        bf16: bool = False,
+        seed: int = 0,
+    ) -> None:
+        checks.at_least("samples", samples, 4)  # fewer give no standard error
+        checks.at_least("pair_samples", pair_samples, 4)
+        checks.choice("weighting", weighting, get_args(Weighting))
+        checks.positive("temperature", temperature)
+        self.samples, self.pair_samples = samples, pair_samples
+        self.temperature, self.weighting, self.max_length, self.seed = temperature, weighting, max_length, seed
+        self.game_error: str | None = None
+        head = self._find_game(model, game)
+        how = masking or ("attention" if head is None else head.config.masking)
+        with evaluation_mode(model):  # afterwards the model is in its former mode
+            self.classifier = MaskedClassifier(model, tokenizer, how, batch_size, bf16)
+        self.grounded = None if head is None else self._with_game(head)
+        self.additive = self._load_additive(additive)
+
+    @classmethod
+    def from_pretrained(
+        cls, path_or_hub_id: str | Path, device: torch.device | str | None = None, **options: Any
+    ) -> "Explainer":
+        """A saved classifier with its game, if its folder holds one; options: those of the constructor."""
+        return cls(*load_classifier(path_or_hub_id, device=device), **options)
+
+    @property
+    def model(self) -> "PreTrainedModel":
+        """The classifier."""
+        model: PreTrainedModel = self.classifier.model
+        return model
+
+    @property
+    def tokenizer(self) -> "PreTrainedTokenizerBase":
+        """Its tokenizer."""
+        tokenizer: PreTrainedTokenizerBase = self.classifier.tokenizer
+        return tokenizer
+
+    @overload
+    def __call__(self, text: str, text_pair: str | None = None, **call: Unpack[CallOptions]) -> Explanation: ...
+
+    @overload
+    def __call__(
+        self,
+        text: list[str] | tuple[str, ...],
+        text_pair: list[str] | tuple[str, ...] | None = None,
+        **call: Unpack[CallOptions],
+    ) -> list[Explanation]: ...
+
+    def __call__(
+        self,
+        text: str | Sequence[str],
+        text_pair: str | Sequence[str] | None = None,
+        *,
+        method: str = "auto",
+        target: Target | Sequence[Target] | None = None,
+        passes: int = 0,
+        until: float | None = None,
+    ) -> Explanation | list[Explanation]:
+        """The explanation of one text or pair, or a list of them for lists.
+
+        method: "auto" is `shapley` where the classifier has a game and `kernel-shap` where not; `methods()` lists what
+        this classifier offers. target: the class to explain, by name or number; by default the predicted one. passes:
+        masked passes for each text. They correct the values of a game, and are what sampling methods spend; 0 stands
+        for the method's own number. until: spend passes until every word's standard error is at most this.
+        """
+        texts = as_texts(text, text_pair)
+        context = self.context(passes=passes, until=until)
+        chosen = self._method(method, context)
+        if (passes or until is not None) and not chosen.sampled:
+            raise ValueError(f"passes and until mean nothing to method {chosen.name!r}, which samples nothing")
+        with evaluation_mode(self.model):
+            explanations = self._explain(chosen, context, texts, class_indices(target, context.labels, len(texts)))
+        return explanations[0] if isinstance(text, str) else explanations
+
+    def _explain(self, method: Method, context: Context, texts: Texts, classes: Tensor | None) -> list[Explanation]:
+        """In batches of texts of similar length."""
+        order = sorted(range(len(texts)), key=texts.lengths.__getitem__, reverse=True)
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+        explanations: dict[int, Explanation] = {}
+        for rows in progress(batches, "explaining", delay=DELAY) if len(batches) > 1 else batches:
+            part = texts.select(rows)
+            words = split_words(self.tokenizer, part, self.max_length)
+            asked = None if classes is None else classes[rows]
+            explanations.update(zip(rows, method.explain(context, part, words, asked), strict=True))
+        return [explanations[row] for row in range(len(texts))]
+
+    def methods(self) -> list[str]:
+        """The names of the methods that this classifier can be explained by."""
+        return available_methods(self.context())
+
+    def scorer(self, method: str, *, passes: int = 0, seed: int | None = None) -> Scorer:
+        """The scores of one method, `scorer(words) -> (B, W)`, as `spinformer.evaluate` measures them.
+
+        The model is switched to evaluation mode.
+        """
+        self.model.eval()
+        context = self.context(passes=passes, seed=seed)
+        return self._method(method, context).scorer(context)
+
+    def context(self, *, passes: int = 0, until: float | None = None, seed: int | None = None) -> Context:
+        """What a method needs for one call: the classifier, its game and the options."""
+        checks.at_least("passes", passes, 0)
+        if until is not None:
+            checks.positive("until", until)
+        return Context(
+            self.classifier,
+            self.grounded,
+            self.additive,
+            passes,
+            until,
+            self.temperature,
+            self.weighting,
+            self.seed if seed is None else seed,
+            self.game_error,
+        )
+
+    def ground(
+        self,
+        texts: Corpus,
+        output: Path | str | None = None,
+        *,
+        resume: bool = False,
+        **options: Any,
+    ) -> "Explainer":
+        """Learn the classifier's game from texts without labels; the classifier's weights stay as they are.
+
+        texts: texts, pairs of texts, a file, or a named set such as "snli:train". output: the folder for the game head;
+        in the model's own folder every `Explainer` finds it. Without `output` only this explainer has the game.
+        resume: continue from the checkpoint that a stopped run left there. options: those of
+        `spinformer.training.game.GroundingOptions`; masking and max_length are this explainer's unless given. Returns
+        this explainer, which now explains by its game.
+        """
+        if resume and output is None:
+            raise ValueError("resume needs output, the folder that holds the checkpoint of the stopped run")
+        names = [option.name for option in fields(GroundingOptions)]
+        unknown = sorted(set(options) - set(names))
+        if unknown:
+            raise TypeError(f"unknown option(s) {', '.join(unknown)}; there are: {', '.join(names)}")
+        inherited = {"masking": self.classifier.masking, "max_length": self.max_length}
+        settings = GroundingOptions(**{**inherited, **options})
+        corpus = grounding_texts(texts)
+        with evaluation_mode(self.model):
+            if output is not None:
+                head = train_game_head(self.model, self.tokenizer, corpus, Path(output), settings, resume=resume)
+            else:
+                with tempfile.TemporaryDirectory() as folder:
+                    head = train_game_head(self.model, self.tokenizer, corpus, Path(folder), settings)
+            if settings.masking != self.classifier.masking:
+                batch_size, bf16 = self.classifier.batch_size, self.classifier.bf16
+                self.classifier = MaskedClassifier(self.model, self.tokenizer, settings.masking, batch_size, bf16)
+        self.grounded, self.game_error = self._with_game(head), None
+        return self
+
+    def save(self, folder: Path | str) -> Path:
+        """The classifier, its tokenizer and its game in one folder, which `from_pretrained` reads."""
+        folder = Path(folder)
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        if self.grounded is not None and self.grounded.head is not built_in_game(self.model):
+            self.grounded.head.save(folder)
+        return folder
+
+    def _find_game(self, model: Any, game: GameHead | Path | str | None) -> GameHead | None:
+        """The game head to use. One that does not fit the model is an error only where a game is needed."""
+        if isinstance(game, GameHead):
+            return game.to(next(model.parameters()).device)
+        if game is not None:
+            head = find_game_head(model, Path(game))
+            if head is None:
+                raise ValueError(f"{game} has no game head; `spinformer ground` leaves one in its --output")
+            return head
+        try:
+            return find_game_head(model)
+        except ValueError as error:
+            self.game_error = str(error)
+            return None
+
+    def _load_additive(self, additive: Scorer | Path | str | None) -> Scorer | None:
+        return AdditiveExplainer.load(Path(additive), self.classifier) if isinstance(additive, Path | str) else additive
+
+    def _with_game(self, head: GameHead) -> GroundedClassifier:
+        return GroundedClassifier(self.model, head, self.samples, self.pair_samples)
+
+    def _method(self, name: str, context: Context) -> Method:
+        """The method of this name, or a ValueError that says what the classifier lacks for it."""
+        if name == "auto" and self.game_error is not None:
+            raise ValueError(f"{self.game_error}; learn it anew, or choose a method that needs no game")
+        if name == "auto":
+            name = "kernel-shap" if self.grounded is None else "shapley"
+        method = get_method(name)
+        lacking = method.missing(context)
+        if lacking is not None:
+            raise ValueError(lacking)
+        return method
+
+
+@overload
+def explain(
+    model: Any, tokenizer: Any, text: str, text_pair: str | None = None, **options: Unpack[ExplainOptions]
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    model: Any,
+    tokenizer: Any,
+    text: list[str] | tuple[str, ...],
+    text_pair: list[str] | tuple[str, ...] | None = None,
+    **options: Unpack[ExplainOptions],
+) -> list[Explanation]: ...
+
+
+def explain(model: Any, tokenizer: Any, text: Any, text_pair: Any = None, **options: Any) -> Any:
+    """The one-line form: `Explainer(model, tokenizer, ...)(text, text_pair, ...)`, with the options of both."""
+    call = {name: options.pop(name) for name in CallOptions.__annotations__ if name in options}
+    return Explainer(model, tokenizer, **options)(text, text_pair, **call)
+
+
+def ground(
+    model: Any,
+    tokenizer: Any,
+    texts: Corpus,
+    output: Path | str | None = None,
+    *,
+    resume: bool = False,
+    **options: Any,
+) -> Explainer:
+    """Learn the game of a classifier, without labels; an `Explainer` that has it. See `Explainer.ground`."""
+    return Explainer(model, tokenizer).ground(texts, output, resume=resume, **options)

@@ -1,0 +1,96 @@
+"""What a caller hands in: texts, the class to explain, texts to learn a game from."""
+
+import operator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor
+
+from spinformer.data.sources import load_texts
+from spinformer.data.texts import Texts
+from spinformer.data.words import WORD
+from spinformer.explain.scoring import Scorer
+from spinformer.games import Weighting
+from spinformer.models.game_head import GameHead
+from spinformer.models.masked import Masking
+
+Target = str | int
+# Texts to learn a game from: in memory, a file, or a name such as "snli:train".
+Corpus = Texts | Sequence[str] | Sequence[tuple[str, str]] | str | Path
+
+
+class CallOptions(TypedDict, total=False):
+    """The options of a call; see `Explainer.__call__`."""
+
+    method: str
+    target: Target | Sequence[Target] | None
+    passes: int
+    until: float | None
+
+
+class ExplainOptions(CallOptions, total=False):
+    """The options of a call and of the explainer; see `Explainer`."""
+
+    game: GameHead | Path | str | None
+    masking: Masking | None
+    additive: Scorer | Path | str | None
+    samples: int
+    pair_samples: int
+    temperature: float
+    weighting: Weighting
+    max_length: int
+    batch_size: int
+    bf16: bool
+    seed: int
+
+
+def as_texts(text: str | Sequence[str], text_pair: str | Sequence[str] | None) -> Texts:
+    """One text, or several, with or without a second text each; none may be empty."""
+    first = [text] if isinstance(text, str) else list(text)
+    second = None if text_pair is None else [text_pair] if isinstance(text_pair, str) else list(text_pair)
+    if second is not None and isinstance(text, str) != isinstance(text_pair, str):
+        raise ValueError("text and text_pair must both be one text, or both be lists")
+    for name, column in (("text", first), ("text_pair", second or [])):
+        for row, value in enumerate(column):
+            if not isinstance(value, str) or not value.strip():
+                raise ValueError(f"{name} {row} must be a text that is not empty; got {value!r}")
+            if not WORD.search(value):
+                raise ValueError(f"{name} {row} must have at least one word; got {value!r}")
+    return Texts(first, second)
+
+
+def class_indices(target: Target | Sequence[Target] | None, labels: Sequence[str], count: int) -> Tensor | None:
+    """The classes to explain as indices, (count,); one target serves all texts; None stays None."""
+    if target is None:
+        return None
+    targets = list(target) if isinstance(target, list | tuple) else [target] * count
+    if len(targets) != count:
+        raise ValueError(f"target must be one class, or one for each of the {count} texts; got {len(targets)}")
+    return torch.tensor([_class_index(each, labels) for each in targets])
+
+
+def grounding_texts(texts: Corpus) -> Texts:
+    """Texts in memory, or those that a file or a name stands for."""
+    if isinstance(texts, Texts):
+        return texts
+    if isinstance(texts, str | Path):
+        return load_texts(str(texts), labelled=False)
+    rows = list(texts)
+    if rows and not isinstance(rows[0], str):
+        for row, pair in enumerate(rows):
+            if isinstance(pair, str) or len(pair) != 2:
+                raise ValueError(f"texts must all be single texts, or all be pairs; row {row} is {pair!r:.80}")
+        return as_texts([pair[0] for pair in rows], [pair[1] for pair in rows])
+    return as_texts([row for row in rows if isinstance(row, str)], None)
+
+
+def _class_index(target: Any, labels: Sequence[str]) -> int:
+    whole = hasattr(target, "__index__") and not isinstance(target, bool)  # also of numpy and torch
+    if whole and 0 <= operator.index(target) < len(labels):
+        return operator.index(target)
+    if isinstance(target, str) and target in labels:
+        return list(labels).index(target)
+    names = ", ".join(map(repr, labels))
+    raise ValueError(f"target must be one of {names}, or a number from 0 to {len(labels) - 1}; got {target!r}")

@@ -1,0 +1,118 @@
+"""What an explanation says, as plain data: the words, the pairs of words, and how their numbers were obtained."""
+
+import math
+from dataclasses import dataclass
+
+from spinformer._base import checks
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of an explained text.
+
+    text: the word; side: 0 for the first text, 1 for the second. importance: the score that the explanation's method
+    gives the word for the explained class; importance_stderr: its standard error, 0 where it is exact, None where it is
+    not known. shapley, banzhaf: both values in the game v(C), with standard errors; gate, field, attention: of the
+    Ising model that the game makes. All of these are None where the method does not compute them.
+    """
+
+    text: str
+    side: int
+    importance: float
+    importance_stderr: float | None = None
+    shapley: float | None = None
+    shapley_stderr: float | None = None
+    banzhaf: float | None = None
+    banzhaf_stderr: float | None = None
+    gate: float | None = None
+    field: float | None = None
+    attention: float | None = None
+    field_stderr: float | None = None
+    attention_stderr: float | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two words by their positions, first < second.
+
+    interaction: positive where both together add more than the sum of both alone (synergy), negative where they add
+    less (antagonism); stderr: its standard error, None where it is not known.
+    """
+
+    first: int
+    second: int
+    interaction: float
+    stderr: float | None = None
+
+
+@dataclass(frozen=True)
+class ExplanationRecord:
+    """The fields of an explanation, and what follows from them.
+
+    texts: the text or the two texts; label: the predicted class; target: the class that is explained, the predicted one
+    unless another was asked for; probabilities: of every class, for the whole text; words, pairs: what speaks for or
+    against `target`, `pairs` empty where the method computes none; base_value: the probability of `target` with every
+    word hidden, None where the method does not ask for it; method: its name; passes: forward passes of the classifier;
+    samples: coalitions behind the words' values; ess: effective sample size of the Ising model's estimates; converged:
+    whether its mean field was reached.
+    """
+
+    texts: tuple[str, ...]
+    label: str
+    target: str
+    probabilities: dict[str, float]
+    words: tuple[Word, ...]
+    pairs: tuple[Pair, ...]
+    base_value: float | None
+    method: str
+    passes: int
+    samples: int
+    ess: float | None = None
+    converged: bool | None = None
+
+    @property
+    def importance(self) -> list[float]:
+        """The method's score of each word."""
+        return [word.importance for word in self.words]
+
+    @property
+    def importance_stderr(self) -> list[float]:
+        """The standard error of each score, NaN where it is not known."""
+        return [_number(word.importance_stderr) for word in self.words]
+
+    @property
+    def attention(self) -> list[float]:
+        """The mean-field attention of each word, NaN where the method computes none."""
+        return [_number(word.attention) for word in self.words]
+
+    @property
+    def interactions(self) -> list[list[float]]:
+        """The symmetric matrix of the pairs' interactions, 0 on the diagonal; NaN where the method computes none."""
+        return self._matrix([pair.interaction for pair in self.pairs])
+
+    @property
+    def interactions_stderr(self) -> list[list[float]]:
+        """The symmetric matrix of their standard errors, 0 on the diagonal, NaN where one is not known."""
+        return self._matrix([_number(pair.stderr) for pair in self.pairs])
+
+    def top_words(self, k: int = 5) -> list[Word]:
+        """The words with the largest scores, of either sign."""
+        checks.at_least("k", k, 1)
+        return sorted(self.words, key=lambda word: -abs(word.importance))[:k]
+
+    def top_pairs(self, k: int = 5) -> list[tuple[Word, Word, float]]:
+        """The pairs with the largest interactions, of either sign."""
+        checks.at_least("k", k, 1)
+        strongest = sorted(self.pairs, key=lambda pair: -abs(pair.interaction))[:k]
+        return [(self.words[pair.first], self.words[pair.second], pair.interaction) for pair in strongest]
+
+    def _matrix(self, values: list[float]) -> list[list[float]]:
+        unknown, count = 0.0 if self.pairs else math.nan, len(self.words)
+        matrix = [[0.0 if i == j else unknown for j in range(count)] for i in range(count)]
+        for pair, value in zip(self.pairs, values, strict=True):
+            matrix[pair.first][pair.second] = matrix[pair.second][pair.first] = value
+        return matrix
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

@@ -1,0 +1,133 @@
+"""What a drawing shows of an explanation: which words, which pairs, on which scale, under which names.
+
+HTML, SVG and matplotlib paint what these functions choose, so that all of them show the same.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from spinformer._base import checks
+from spinformer.explain.record import ExplanationRecord, Pair
+
+# Longer texts are drawn with only those words that are in a drawn pair.
+MAX_WORDS_IN_ROWS = 40
+# Stands in a row of positions for the words that are left out.
+OMITTED = -1
+
+
+@dataclass(frozen=True)
+class PairMap:
+    """The interactions of the most important words, ready to be painted.
+
+    words: their texts, in the order of the text; values: their interactions, symmetric, 0 on the diagonal; limit: the
+    largest absolute value, 1 where all are 0, so that colours run from -limit to limit; border: index of the first word
+    of the second text, None where all words are of one text; total: number of words that the explanation has.
+    """
+
+    words: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    limit: float
+    border: int | None
+    total: int
+
+    def scaled(self, row: int, column: int) -> float:
+        """An interaction as a part of the largest, -1 to 1."""
+        return self.values[row][column] / self.limit
+
+    @property
+    def selection(self) -> str:
+        """Which words are shown, where not all are; else nothing."""
+        count = len(self.words)
+        return f"the {count} most important of {self.total} words" if count < self.total else ""
+
+
+def pair_map(record: ExplanationRecord, max_words: int) -> PairMap:
+    """The map of the `max_words` most important words, of all where there are no more."""
+    positions = most_important(record, max_words)
+    matrix = record.interactions
+    values = tuple(tuple(matrix[row][column] for column in positions) for row in positions)
+    in_first = sum(record.words[position].side == 0 for position in positions)
+    return PairMap(
+        words=tuple(record.words[position].text for position in positions),
+        values=values,
+        limit=largest([value for row in values for value in row]),
+        border=in_first if 0 < in_first < len(positions) else None,
+        total=len(record.words),
+    )
+
+
+def largest(values: Sequence[float]) -> float:
+    """The largest absolute value, by which colours are scaled; 1 where there is none but 0."""
+    return max((abs(value) for value in values), default=0.0) or 1.0
+
+
+def strongest_pairs(record: ExplanationRecord, max_pairs: int) -> list[Pair]:
+    """The pairs with the largest interactions that are not 0, by size."""
+    checks.at_least("max_pairs", max_pairs, 1)
+    ranked = sorted(record.pairs, key=lambda pair: -abs(pair.interaction))
+    return [pair for pair in ranked[:max_pairs] if pair.interaction != 0]
+
+
+def most_important(record: ExplanationRecord, max_words: int) -> list[int]:
+    """Positions of the words with the largest scores, in the order of the text."""
+    checks.at_least("max_words", max_words, 1)
+    scores = record.importance
+    ranked = sorted(range(len(scores)), key=lambda position: (-abs(scores[position]), position))
+    return sorted(ranked[:max_words])
+
+
+def word_rows(record: ExplanationRecord, pairs: Sequence[Pair]) -> list[list[int]]:
+    """For each text, the positions of the words to draw.
+
+    Of long texts only the words in `pairs` are drawn; each gap between them is one `OMITTED`.
+    """
+    linked = {position for pair in pairs for position in (pair.first, pair.second)}
+    draw_all = len(record.words) <= MAX_WORDS_IN_ROWS
+    rows: list[list[int]] = [[] for _ in record.texts]
+    for position, word in enumerate(record.words):
+        row = rows[word.side]
+        if draw_all or position in linked:
+            row.append(position)
+        elif not row or row[-1] != OMITTED:
+            row.append(OMITTED)
+    return rows
+
+
+def side_names(record: ExplanationRecord) -> tuple[str, ...]:
+    """What the one text, or each of the two, is called."""
+    return ("text",) if len(record.texts) == 1 else ("first text", "second text")
+
+
+def score_name(record: ExplanationRecord) -> str:
+    """What the words' scores are: Shapley or Banzhaf values, or just importance, where the method gives neither."""
+    if all(word.importance == word.shapley for word in record.words):
+        return "Shapley value"
+    if all(word.importance == word.banzhaf for word in record.words):
+        return "Banzhaf value"
+    return "importance"
+
+
+def decision(record: ExplanationRecord, show: Callable[[str], str]) -> str:
+    """What the classifier decided and how surely; also the explained class, where it is another.
+
+    show: makes the name of a class fit for where it is shown.
+    """
+    label = f"{show(record.label)} ({record.probabilities[record.label]:.1%})"
+    if record.target == record.label:
+        return label
+    return f"{label}, explained for {show(record.target)} ({record.probabilities[record.target]:.1%})"
+
+
+def explained_class(record: ExplanationRecord) -> str:
+    """What the words speak for or against."""
+    return "the decision" if record.target == record.label else f"the class {record.target}"
+
+
+def describe_pairs(record: ExplanationRecord, drawn: Sequence[Pair]) -> str:
+    """Which pairs are drawn, in words."""
+    total = len(record.pairs)
+    if not total and len(record.words) > 1:
+        return "this method scores no pairs of words"
+    if not drawn:
+        return "no pair of words interacts"
+    return "every pair" if len(drawn) == total else f"the {len(drawn)} strongest of {total:,} pairs"

@@ -1,0 +1,88 @@
+"""An explanation as text: a few plain lines for `print`, and coloured words for a terminal."""
+
+from collections.abc import Sequence
+
+from spinformer.explain.record import ExplanationRecord
+from spinformer.explain.render.characters import display_width, printable, shorten
+from spinformer.explain.render.layout import decision, largest, score_name, side_names, strongest_pairs
+
+# Backgrounds of the 256-colour palette, pale to deep; both are safe for colour-blind readers.
+FOR, AGAINST = (255, 195, 153, 111, 69), (255, 230, 223, 216, 208)
+# Longer words are cut in lists.
+MAX_LENGTH = 40
+
+
+def plain_text(record: ExplanationRecord, count: int = 5) -> str:
+    """The decision, the `count` most important words and strongest pairs with standard errors, and the method."""
+    sides = side_names(record)
+    words = [
+        (_name(word.text), _value(word.importance, word.importance_stderr), sides[word.side])
+        for word in record.top_words(count)
+    ]
+    pairs = [
+        (
+            f"{_name(record.words[pair.first].text)} – {_name(record.words[pair.second].text)}",
+            _value(pair.interaction, pair.stderr),
+            "synergy" if pair.interaction > 0 else "antagonism",
+        )
+        for pair in strongest_pairs(record, count)
+    ]
+    lines = [decision(record, printable)]
+    if record.base_value is not None:
+        lines.append(f"probability of {printable(record.target)} with no word at all: {record.base_value:.1%}")
+    error = "" if all(word.importance_stderr is None for word in record.words) else " ± standard error"
+    lines += [f"words by {score_name(record)}{error}:", *_table(words)]
+    if pairs:
+        lines += ["pairs of words by interaction:", *_table(pairs)]
+    passes = "1 pass" if record.passes == 1 else f"{record.passes:,} passes"
+    lines.append(f"method {printable(record.method)}, {passes} of the classifier")
+    return "\n".join(lines)
+
+
+def colored_text(record: ExplanationRecord, width: int = 100) -> str:
+    """The texts for a terminal: blue words speak for the explained class, orange ones against it, the deeper the more.
+
+    width: columns, at which lines are broken.
+    """
+    limit = largest(record.importance)
+    lines = [decision(record, printable)]
+    for side in range(len(record.texts)):
+        words = [word for word in record.words if word.side == side]
+        lines += _wrap([(word.text, _background(word.importance / limit)) for word in words], width)
+    return "\n".join(lines)
+
+
+def _name(text: str) -> str:
+    return shorten(printable(text), MAX_LENGTH)
+
+
+def _value(value: float, stderr: float | None) -> str:
+    return f"{value:+.3f}" if stderr is None else f"{value:+.3f} ± {stderr:.3f}"
+
+
+def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    names, values = (max((display_width(row[column]) for row in rows), default=0) for column in (0, 1))
+    return [f"  {_padded(name, names)}  {_padded(value, values)}  {note}" for name, value, note in rows]
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - display_width(text))
+
+
+def _background(part: float) -> int | None:
+    """The colour of a word's score, `part` of the largest; none where it is faint."""
+    depth = min(4, int(5 * abs(part)))
+    return None if depth == 0 else (FOR if part > 0 else AGAINST)[depth]
+
+
+def _wrap(words: Sequence[tuple[str, int | None]], width: int) -> list[str]:
+    lines, length = [""], 0
+    for text, background in words:
+        if length and length + 1 + len(text) > width:
+            lines.append("")
+            length = 0
+        safe = printable(text)
+        colored = safe if background is None else f"\x1b[48;5;{background};38;5;16m{safe}\x1b[0m"
+        lines[-1] += (" " if length else "") + colored
+        length += len(text) + (1 if length else 0)
+    return [f"  {line}" for line in lines]

@@ -1,0 +1,80 @@
+"""Hidden states of any Hugging Face classifier."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+
+def encoder(model: Any) -> Any:
+    """The part of a classifier that has layers: its base model, or the encoder which that wraps in turn."""
+    base = model.base_model
+    inner = getattr(base, "encoder", None)
+    return inner if hasattr(inner, "base_model") else base  # a stack of layers alone is no model
+
+
+def max_tokens(model: Any) -> int | None:
+    """The number of tokens that have a learnt position; None for a model without a table of positions.
+
+    Where the table has a row for padding, as in RoBERTa, positions begin after it.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Embedding) and name.rpartition(".")[2] == "position_embeddings":
+            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return None
+
+
+def hidden_width(model: Any) -> int:
+    """d, the width of the hidden states."""
+    return _config_value(model, "hidden_size")
+
+
+def layer_count(model: Any) -> int:
+    """L, the number of layers above the embeddings."""
+    return _config_value(model, "num_hidden_layers")
+
+
+def resolve_layers(model: Any, layers: Sequence[int] | None) -> tuple[int, ...]:
+    """Layers counted from 0, the embeddings, to L; None is the middle one and the last."""
+    last = layer_count(model)
+    if layers is None:
+        return (last // 2, last) if last else (0,)
+    if not layers or not all(-last - 1 <= layer <= last for layer in layers):
+        raise ValueError(f"layers must be numbers from 0, the embeddings, to {last}, or from -1 down; got {layers}")
+    return tuple(layer % (last + 1) for layer in layers)
+
+
+@contextmanager
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode; afterwards every part of it is back in its former mode."""
+    modes = [(module, module.training) for module in model.modules()] if model.training else []
+    if modes:
+        model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+    """One pass: logits, (B, classes), and the states of the embeddings and of every layer, (B, n, d) each."""
+    encoder_outputs: list[Any] = []
+    handle = encoder(model).register_forward_hook(lambda module, args, output: encoder_outputs.append(output))
+    try:
+        output = model(**inputs, output_hidden_states=True)
+    finally:
+        handle.remove()
+    for candidate in (output, *encoder_outputs):
+        states = getattr(candidate, "hidden_states", None)
+        if states is not None:
+            return output.logits, states
+    raise ValueError(f"{type(model).__name__} gives no hidden states")
+
+
+def _config_value(model: Any, name: str) -> int:
+    value = getattr(getattr(encoder(model), "config", None), name, None)
+    if value is None:
+        raise ValueError(f"hidden states need a model whose configuration has {name}; {type(model).__name__} has none")
+    return int(value)

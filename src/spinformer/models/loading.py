@@ -1,0 +1,199 @@
+"""Load models and encoders from a folder or the Hugging Face hub, or say in one line why that is not possible.
+
+Weights that are missing, of another shape or damaged are an error: nothing is filled with random numbers.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+
+from spinformer._base.extras import require
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_FATAL = ("mismatched_keys", "missing_keys")  # of the loading report of transformers
+
+
+def load_classifier(
+    path_or_hub_id: str | Path, device: torch.device | str | None = None
+) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
+    """A classifier, in evaluation mode, and its tokenizer.
+
+    path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
+    AutoModelForSequenceClassification knows. device: cuda where there is one, else cpu, unless given.
+    """
+    transformers = require("transformers", extra="nli")
+    source, device = str(path_or_hub_id), _device(device)
+    _check_source(source)
+    with one_line_errors(source, Exception):
+        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
+            source, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+    check_weights(source, report, _FATAL, expected="a trained classifier")
+    _check_tokenizer(source, model, tokenizer)
+    return model.to(device).eval(), tokenizer
+
+
+def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
+    """The configuration alone, which has the class names."""
+    transformers = require("transformers", extra="nli")
+    source = str(path_or_hub_id)
+    _check_source(source)
+    with one_line_errors(source, Exception):
+        config: PreTrainedConfig = transformers.AutoConfig.from_pretrained(source)
+    return config
+
+
+def load_encoder(path_or_hub_id: str | Path, config: "PreTrainedConfig", **options: Any) -> "PreTrainedModel":
+    """An encoder with all of its weights, in float32; options: of its class, beside the configuration."""
+    transformers = require("transformers", extra="nli")
+    source = str(path_or_hub_id)
+    with one_line_errors(source):
+        encoder, report = transformers.AutoModel.from_pretrained(
+            source,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **options,
+        )
+    check_weights(source, report, _FATAL)
+    loaded: PreTrainedModel = encoder
+    return loaded
+
+
+def load_own(
+    from_pretrained: Callable[..., Any],
+    model_type: str,
+    path: str | Path,
+    *args: Any,
+    ignored: Sequence[str],
+    **kwargs: Any,
+) -> Any:
+    """from_pretrained(path, ...) of one of our models, with the checks of this module.
+
+    model_type: what config.json must say; ignored: how the names of weights begin that may be left over, because they
+    belong to a larger model. The result is as of `from_pretrained`, with the report where `output_loading_info` asks
+    for it.
+    """
+    source = str(path)
+    if Path(source).exists() or source.startswith((".", "/")):
+        _check_source(source)
+        _check_model_type(Path(source), model_type)
+    with_report = kwargs.pop("output_loading_info", False)
+    kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
+    with one_line_errors(source):
+        model, report = from_pretrained(path, *args, output_loading_info=True, **kwargs)
+    report["unexpected_keys"] = {name for name in report["unexpected_keys"] if not name.startswith(tuple(ignored))}
+    check_weights(source, report, (*_FATAL, "unexpected_keys"))
+    return (model, report) if with_report else model
+
+
+@contextmanager
+def one_line_errors(source: str, kinds: type[Exception] = OSError) -> Iterator[None]:
+    """Read `source` with transformers kept quiet; what goes wrong is a ValueError of one line that names `source`.
+
+    kinds: the errors meant, beside those of damaged files.
+    """
+    with quiet_transformers():
+        try:
+            yield
+        except (SafetensorError, json.JSONDecodeError) as error:
+            reason = f"the checkpoint is damaged ({_line(error)})"
+            raise ValueError(f"no model could be read from {source}: {reason}") from error
+        except kinds as error:
+            if isinstance(error, ValueError) and str(error).startswith(
+                (source, f"no model could be read from {source}")
+            ):
+                raise  # of a check of this module, within
+            where = "" if Path(source).is_dir() else "no such folder here, and on the hub "
+            raise ValueError(f"no model could be read from {source}: {where}{_line(error)}") from error
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """No warnings and progress bars of transformers inside the block."""
+    logging = require("transformers.utils.logging", extra="nli")
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def check_weights(
+    source: str, report: Mapping[str, Any], kinds: Sequence[str], *, expected: str = "its config.json"
+) -> None:
+    """A ValueError that names the first weights of these kinds in the loading report of transformers, if any.
+
+    expected: whose weights they should have been.
+    """
+    for kind in kinds:
+        names = sorted(name if isinstance(name, str) else str(name[0]) for name in report.get(kind) or ())
+        if names:
+            listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            raise ValueError(f"{source}: the weights are not those of {expected}; {kind.replace('_', ' ')}: {listed}")
+
+
+def _device(device: torch.device | str | None) -> torch.device | str:
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device must be one of this machine's, as cpu or cuda; got {device!r} ({error})") from None
+    return device
+
+
+def _check_source(source: str) -> None:
+    """A FileNotFoundError where there is no folder and the name cannot be one on the hub."""
+    path = Path(source)
+    if not path.is_dir() and not _may_be_on_hub(source):
+        present = "a file" if path.exists() else "nothing"
+        raise FileNotFoundError(f"expected a folder with a saved model at {source}; there is {present}")
+
+
+def _may_be_on_hub(source: str) -> bool:
+    """Whether this is "name" or "owner/name", and no path below a folder that exists here."""
+    path = Path(source)
+    return bool(_HUB_ID.fullmatch(source)) and not path.exists() and (path.name == source or not path.parent.is_dir())
+
+
+def _check_model_type(folder: Path, expected: str) -> None:
+    config = folder / "config.json"
+    if not config.is_file():
+        files = sorted(path.name for path in folder.iterdir())
+        raise ValueError(f"{folder}: no config.json, so it is not a model; its files are {files}")
+    try:
+        options = json.loads(config.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{config}: damaged, it is not JSON ({error})") from error
+    model_type = options.get("model_type") if isinstance(options, dict) else None
+    if model_type != expected:
+        raise ValueError(f"{folder}: expected a {expected!r} model; its config.json says {model_type!r}")
+
+
+def _check_tokenizer(source: str, model: Any, tokenizer: Any) -> None:
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise ValueError(f"{source} has no tokenizer beside the model: its vocabulary is empty")
+    size = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    if size is not None and len(tokenizer) > size:
+        raise ValueError(f"{source} has a tokenizer of {len(tokenizer)} tokens, more than the model's {size}")
+
+
+def _line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,155 @@
+"""Train an attractor network: epochs over images, held-out error, several processes, resume.
+
+Every random choice is drawn from (seed, epoch) or (seed, step), so a run that was resumed, or that several processes
+share, ends at the couplings of one that was not.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from spinformer._base.progress import progress_bar
+from spinformer.attractor.spins import hide_tokens
+from spinformer.models.attractor.network import AttractorNetwork
+from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Stepper
+from spinformer.training.checkpoint import Checkpoint, tensor_fingerprint
+from spinformer.training.seeding import step_generator
+
+SHARDS = ("none", "sites", "data")
+CACHE = 4 << 30  # bytes of spins that are kept in memory rather than computed anew in each epoch
+STRIDE = 100_003
+
+
+def train_attractor(
+    network: AttractorNetwork,
+    images: Tensor,
+    recipe: AttractorRecipe,
+    *,
+    held_out: Tensor | None = None,
+    checkpoint: Path | None = None,
+    shard: str = "none",
+    save_every: int = 1,
+    on_step: Callable[[int], None] | None = None,
+    quiet: bool = False,
+) -> list[dict[str, float]]:
+    """Train in place; returns, for each epoch, the loss and the held-out error after one masked step.
+
+    checkpoint: a file that is written every `save_every` epochs, at the end and on Ctrl-C; a run that finds it
+    continues from it, to the same couplings. shard: "sites" or "data", over the processes of `torchrun`; all of them
+    have the same couplings at the end.
+    """
+    if shard not in SHARDS:
+        raise ValueError(f"shard is one of {', '.join(SHARDS)}; got {shard!r}")
+    world, rank = (dist.get_world_size(), dist.get_rank()) if shard != "none" else (1, 0)
+    device = network.mean.device
+    network.centre(images.to(device))
+    per_epoch = -(-len(images) // recipe.batch)
+    couplings = network.layer.pairs
+    stepper = Stepper(
+        couplings,
+        recipe,
+        per_epoch * recipe.epochs,
+        sites=_share(couplings.n_tokens, rank, world) if shard == "sites" else None,
+        reduce=shard == "data",
+        graph=shard == "none",
+    )
+    run = {"network": asdict(network.config), "recipe": asdict(recipe), "shard": shard, "processes": world}
+    if checkpoint is not None:
+        run["images"] = tensor_fingerprint(images)
+        checkpoint = checkpoint if world == 1 else checkpoint.with_suffix(f".{rank}-of-{world}")
+    file = Checkpoint(checkpoint, run)
+    history: list[dict[str, float]] = []
+    state = file.read()
+    if state is not None:
+        stepper.restore(state["stepper"])
+        history = state["history"]
+
+    def snapshot() -> dict[str, object]:
+        return {"history": history, "stepper": stepper.state()}
+
+    spins = _cached_spins(network, images, device)
+    start = stepper.done
+    bar = progress_bar(stepper.steps, "attractor", done=start, quiet=quiet or rank > 0)
+    try:
+        with file.written_on_interrupt(snapshot):
+            for epoch in range(start // per_epoch, recipe.epochs):
+                order = torch.randperm(len(images), generator=step_generator(recipe.seed, epoch, STRIDE))
+                batches = order.to(device if isinstance(spins, Tensor) else "cpu").split(recipe.batch)
+                total = torch.zeros((), device=device)
+                for rows in batches[stepper.done - epoch * per_epoch :]:
+                    total += stepper.step(spins[rows] if isinstance(spins, Tensor) else spins(rows))
+                    bar.update()
+                    if on_step is not None:
+                        on_step(stepper.done)
+                record = {"epoch": epoch + 1, "loss": total.item() / len(batches)}
+                if held_out is not None and shard != "sites":
+                    record["held_out"] = first_step_error(network, held_out.to(device))
+                bar.set_postfix({name: f"{value:.4g}" for name, value in record.items() if name != "epoch"})
+                history.append(record)
+                if epoch + 1 == recipe.epochs or (epoch + 1) % save_every == 0:
+                    file.write(snapshot())
+    finally:
+        bar.close()
+    if shard == "sites":
+        _gather(stepper, world)
+        if held_out is not None and history:
+            history[-1]["held_out"] = first_step_error(network, held_out.to(device))
+    return history
+
+
+@torch.no_grad()
+def first_step_error(network: AttractorNetwork, images: Tensor, fraction: float = 0.3, seed: int = 0) -> float:
+    """Mean square error on the hidden pixels, those of `fraction` of the tokens, after one step (ATT Eq. 1)."""
+    total, count = 0.0, 0
+    generator = torch.Generator().manual_seed(seed)
+    for batch in images.split(256):
+        mask = hide_tokens(len(batch), network.layer.n_tokens, fraction, generator=generator).to(batch.device)
+        restored = network.images(network.layer.retrieve(network.spins(batch), 1, mask))
+        hidden = network.embedding.hide(mask)
+        total += (restored - batch)[hidden].square().sum().item()
+        count += int(hidden.sum())
+    return total / count
+
+
+def start_processes(device: str) -> torch.device:
+    """Join the processes that `torchrun` started; the device of this one: the GPU of its local rank, or the CPU."""
+    if "WORLD_SIZE" not in os.environ:
+        raise ValueError("sharding needs several processes: start the command with torchrun --nproc-per-node")
+    cuda = device.startswith("cuda")
+    dist.init_process_group("nccl" if cuda else "gloo")
+    if not cuda:
+        return torch.device(device)
+    local = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    torch.cuda.set_device(local)
+    return local
+
+
+def _share(n: int, rank: int, world: int) -> range:
+    """The sites of one process."""
+    if world > n:
+        raise ValueError(f"{world} processes cannot share {n} sites")
+    return range(n * rank // world, n * (rank + 1) // world)
+
+
+def _cached_spins(
+    network: AttractorNetwork, images: Tensor, device: torch.device
+) -> Tensor | Callable[[Tensor], Tensor]:
+    """The spins of all images, or, where they need too much memory, a function of the rows."""
+    size = 4 * len(images) * network.layer.n_tokens * network.layer.dim
+    if size <= CACHE:
+        return torch.cat([network.layer.step_input(network.spins(part.to(device))) for part in images.split(1024)])
+    return lambda rows: network.layer.step_input(network.spins(images[rows].to(device)))
+
+
+def _gather(stepper: Stepper, world: int) -> None:
+    """Give every process the rows of all others, once, after training."""
+    n = stepper.couplings.n_tokens
+    for tensor in stepper.couplings.storage().values():
+        for rank in range(world):
+            rows = _share(n, rank, world)
+            dist.broadcast(tensor[rows.start : rows.stop], src=rank)

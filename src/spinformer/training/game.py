@@ -1,0 +1,180 @@
+"""Train a game head: it learns what a frozen classifier answers when it sees only some of the words. No labels."""
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from spinformer._base import checks
+from spinformer._base.progress import progress
+from spinformer.data.features import LengthSampler
+from spinformer.data.texts import Texts
+from spinformer.data.words import Words, split_words
+from spinformer.games.coalitions import members, uniform_sizes
+from spinformer.models.game_head import FOLDER, GameHead, GameHeadConfig, default_layers, weights_digest
+from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
+from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.training.checkpoint import Checkpoint
+from spinformer.training.schedule import schedule
+from spinformer.training.seeding import step_seed
+
+STATE = "state.pt"
+WORKERS = 2  # processes that split texts into words while a GPU computes
+
+
+@dataclass(frozen=True)
+class GroundingOptions:
+    """How a game head is trained.
+
+    subsets: masked passes for each text and epoch; masking: how words are hidden (`MaskedClassifier`); max_length:
+    tokens of a text, the rest is cut; layers, heads, dim, hidden, readout: of the game head (`GameHeadConfig`), where
+    empty layers are the embeddings, the middle and the last; save_steps: updates between checkpoints.
+    """
+
+    epochs: int = 1
+    batch_size: int = 64
+    subsets: int = 4
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    masking: Masking = "attention"
+    max_length: int = 128
+    layers: tuple[int, ...] = ()
+    heads: int = 16
+    dim: int = 256
+    hidden: int = 512
+    readout: int = 128
+    save_steps: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "subsets", "save_steps"):
+            checks.at_least(name, getattr(self, name), 1)
+        checks.positive("learning_rate", self.learning_rate)
+
+
+def train_game_head(
+    model: Any, tokenizer: Any, texts: Texts, output: Path, options: GroundingOptions, *, resume: bool = False
+) -> GameHead:
+    """A new game head for a frozen classifier, trained by `fit_game_head` and saved in `output`/game.
+
+    resume: continue from the checkpoint there, to the same weights. Torch's global random state is left as it was.
+    """
+    classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(options.seed)  # weights are drawn on the CPU
+        head = GameHead(_config(model, options)).to(classifier.device)
+        fit_game_head(head, classifier, texts, options, output=output, resume=resume)
+    head.save(output)
+    (output / FOLDER / STATE).unlink(missing_ok=True)
+    return head
+
+
+def fit_game_head(
+    head: GameHead,
+    classifier: MaskedClassifier,
+    texts: Texts,
+    options: GroundingOptions,
+    *,
+    output: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """loss = - sum over c of p_c(C) log q_c(C), mean over texts and coalitions C
+
+    p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
+    the full text. output: checkpoints are written to `output`/game; resume: continue from the one there.
+    """
+    if len(texts) < options.batch_size:
+        raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
+    device = classifier.device
+    optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
+    batches = list(_batches(torch.tensor(texts.lengths), options))
+    scheduler = schedule(optimizer, "cosine", len(batches), warmup=options.warmup)
+    parts: dict[str, Any] = {"head": head, "optimizer": optimizer, "scheduler": scheduler}
+    checkpoint = Checkpoint(
+        None if output is None else output / FOLDER / STATE,
+        {"options": asdict(options), "model": head.config.model, "texts": texts.fingerprint()},
+    )
+    state = checkpoint.read(device) if resume else None
+    done = 0
+    if state is not None:
+        done = int(state["step"])
+        for name, part in parts.items():
+            part.load_state_dict(state[name])
+    head.train()
+    loader = DataLoader(
+        _WordBatches(classifier.tokenizer, texts, batches[done:], options.max_length),
+        batch_size=None,
+        num_workers=WORKERS if device.type == "cuda" else 0,
+        multiprocessing_context="fork" if device.type == "cuda" else None,
+        worker_init_fn=_start_worker,
+    )
+    for step, batch in enumerate(progress(loader, "grounding", len(batches), done), start=done):
+        words = batch.to(device)
+        games = head.games(classifier.model, words)
+        coalitions = draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, step))
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            answers = classifier.probabilities(words, coalitions)  # (B, K, classes)
+        loss = -(answers * games.log_probabilities(coalitions)).sum(-1).mean()
+        if not math.isfinite(loss.item()):
+            raise ValueError(f"the loss became {loss.item()} at step {step}; a lower learning_rate may help")
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        if (step + 1) % options.save_steps == 0:
+            checkpoint.write({**{name: part.state_dict() for name, part in parts.items()}, "step": step + 1})
+    head.eval()
+
+
+def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
+    """(B, count, W) coalitions of the words in `mask`, (B, W): the size uniform from 0 to all words, then the members.
+
+    The same on every device.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    present = mask.cpu()
+    rows, width = present.shape
+    sizes = uniform_sizes(torch.rand(rows, count, generator=generator), present.sum(-1))
+    scores = torch.rand(rows, count, width, generator=generator)
+    return members(scores, sizes, present).to(mask.device)
+
+
+class _WordBatches(Dataset[Words]):
+    """The words of each batch of texts."""
+
+    def __init__(self, tokenizer: Any, texts: Texts, batches: list[list[int]], max_length: int) -> None:
+        self.tokenizer, self.texts, self.batches, self.max_length = tokenizer, texts, batches, max_length
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> Words:
+        return split_words(self.tokenizer, self.texts.select(self.batches[index]), self.max_length)
+
+
+def _start_worker(worker: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there are several processes: one thread each is enough
+
+
+def _config(model: Any, options: GroundingOptions) -> GameHeadConfig:
+    layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
+    sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "masking")}
+    classes = int(model.config.num_labels)
+    return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), **sizes)
+
+
+def _batches(lengths: Tensor, options: GroundingOptions) -> Iterator[list[int]]:
+    """The rows of every update, all epochs in turn."""
+    sampler = LengthSampler(lengths, options.batch_size, options.seed)
+    for epoch in range(options.epochs):
+        sampler.set_epoch(epoch)
+        order = list(sampler)
+        yield from (order[start : start + options.batch_size] for start in range(0, len(order), options.batch_size))

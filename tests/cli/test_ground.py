@@ -1,0 +1,93 @@
+"""`spinformer ground`: a game for a saved classifier, its report, and bad input before any training."""
+
+import json
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from transformers import BertForSequenceClassification
+
+from spinformer.cli import main
+from spinformer.explain import Explainer
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from tests.tiny import NLI, bert, save_rows, tokenizer
+
+SMALL = ["--heads", "4", "--dim", "16", "--hidden", "32", "--readout", "16", "--batch-size", "8", "--device", "cpu"]
+
+
+@pytest.fixture
+def model(tmp_path):
+    """The folder of a classifier without a game."""
+    folder = tmp_path / "model"
+    BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def texts(tmp_path):
+    return save_rows(tmp_path / "texts.jsonl", 40)
+
+
+def ground(*words):
+    return main(["ground", *map(str, words), *SMALL])
+
+
+def test_a_game_in_the_folder_of_the_model(model, texts, capsys):
+    weights = (model / "model.safetensors").read_bytes()
+    assert ground(model, texts, "--held-out", 8) == 0
+    shown = capsys.readouterr().out
+    assert "fit of v(C) on 8 unseen texts: R squared" in shown
+    assert "leave-one-out" in shown
+    assert f"the game is in {model / 'game'}" in shown
+    assert json.loads((model / "game" / "report.json").read_text())["texts"] == 8
+    assert (model / "model.safetensors").read_bytes() == weights
+    explanation = Explainer.from_pretrained(model, device="cpu")("a man runs", "a dog")
+    assert (explanation.method, explanation.passes) == ("shapley", 1)
+
+
+def test_options(model, texts, tmp_path, capsys):
+    options = [
+        "--masking",
+        "delete",
+        "--layers",
+        "0",
+        "2",
+        "--limit",
+        "20",
+        "--held-out",
+        "4",
+        "--columns",
+        "hypothesis",
+    ]
+    assert ground(model, texts, "--output", tmp_path / "new", *options) == 0
+    config = json.loads((tmp_path / "new" / "game" / "game.json").read_text())
+    assert (config["masking"], config["layers"], config["heads"]) == ("delete", [0, 2], 4)
+    assert not (model / "game").exists()
+    explainer = Explainer.from_pretrained(model, device="cpu", game=tmp_path / "new")
+    assert explainer.classifier.masking == "delete"
+
+
+def test_a_game_of_another_classifier_is_replaced(model, texts, capsys):
+    with torch.random.fork_rng():
+        GameHead(GameHeadConfig((0,), 32, 3, heads=4, dim=16, model="another")).save(model)
+    assert main(["explain", str(model), "a man", "--device", "cpu"]) == 2
+    assert ground(model, texts, "--held-out", 8) == 0
+    assert main(["explain", str(model), "a man", "--device", "cpu"]) == 0
+
+
+def test_bad_input(model, texts, tmp_path, capsys):
+    for words, message in (
+        (("someone/model", texts), "someone/model is not a folder here; name one for the game head with --output"),
+        ((model, texts), "--held-out must be from 1 to 39, below the number of texts; got 200"),
+        ((model, texts, "--limit", 10, "--held-out", 10), "--held-out must be from 1 to 9"),
+        ((model, tmp_path / "none.csv"), "none.csv"),
+        ((model, texts, "--held-out", 8, "--epochs", 0), "epochs must be an integer of at least 1; got 0"),
+        ((model, texts, "--held-out", 36), "expected at least one batch of 8 texts; got 4"),
+    ):
+        assert ground(*words) == 2
+        shown = capsys.readouterr().err
+        assert message in shown
+        assert shown.strip().count("\n") == 0

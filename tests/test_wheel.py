@@ -1,0 +1,180 @@
+"""The wheel in an environment of torch and its kin alone, outside a clone: what imports, what runs, what is inside."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+
+from spinformer.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+CORE = ("torch", "numpy", "safetensors", "tqdm")
+WALK = """
+import importlib, pkgutil, sys
+import spinformer
+for module in pkgutil.walk_packages(spinformer.__path__, "spinformer.", onerror=lambda name: None):
+    if module.name.endswith("__main__"):
+        continue
+    try:
+        importlib.import_module(module.name)
+        print("imports", module.name)
+    except ModuleNotFoundError as error:
+        print("needs", module.name, repr(str(error)))
+"""
+COMMAND_LINES = """
+import contextlib, io, json, sys
+from spinformer.cli import main
+results = []
+for line in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = main(line.split())
+        except SystemExit as stop:
+            status = stop.code or 0
+    results.append((line, status, out.getvalue(), err.getvalue()))
+print(json.dumps(results))
+"""
+ONE_LINE = re.compile(r"\S+ is not installed; `pip install 'spinformer\[\w+\]'` brings it")
+
+
+def closure(names):
+    """These distributions and all that they need here."""
+    waiting, known = list(names), {}
+    while waiting:
+        name = re.split(r"[^\w.-]", waiting.pop())[0].lower().replace("_", "-")
+        if name in known:
+            continue
+        try:
+            known[name] = distribution(name)
+        except PackageNotFoundError:
+            continue
+        waiting += [need for need in known[name].requires or () if "extra ==" not in need]
+    return known.values()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(folder),
+        ".",
+    ]
+    subprocess.run(command, cwd=ROOT, check=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    """The interpreter of an environment that has the wheel, and of other packages CORE with what it needs."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    site = next(folder.glob("lib/python*/site-packages"))
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    for found in closure(CORE):
+        top = {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "bin", "__pycache__")}
+        for name in top:
+            target, link = Path(found.locate_file(name)), site / name
+            if target.exists() and not link.exists():
+                link.symlink_to(target)
+    return folder / "bin" / "python"
+
+
+def run_commands(python, folder, commands):
+    """Each command with its status and what it wrote, all in one process: starting torch takes longer than most."""
+    done = run(python, folder=folder, code=COMMAND_LINES, words=[json.dumps(commands)])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def run(python, *, folder, code, words=()):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPINFORMER"))}
+    return subprocess.run(
+        [str(python), "-c", code, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_what_is_inside(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    assert all(name.startswith("spinformer") for name in names)
+    package = [name for name in names if name.startswith("spinformer/")]
+    for word in ("research", "experiments", "bench", "results", "recipes", "reports", "test"):
+        assert not [name for name in package if word in name.split("/")[1:-1]], word
+    assert not [name for name in package if name.endswith((".yaml", ".yml", ".json", ".md")) and "NOTICE" not in name
+                and "LICENSE" not in name]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_every_module_imports_or_names_its_extra(python, tmp_path):
+    done = run(python, folder=tmp_path, code=WALK)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    imported = {line[1] for line in lines if line[0] == "imports"}
+    for line in lines:
+        if line[0] == "needs":
+            assert ONE_LINE.fullmatch(line[2].strip("'\"")), line
+    for name in ("games", "ising", "attention", "attractor", "data", "models", "models.attractor", "explain", "cli"):
+        assert f"spinformer.{name}" in imported
+    assert "spinformer.explain.explanation" in imported
+
+
+@pytest.mark.slow
+def test_front_door(python, tmp_path):
+    code = "import spinformer as s; print(s.__version__, s.Explanation, s.NeuroGameAttention, s.AttractorAttention)"
+    done = run(python, folder=tmp_path, code=code)
+    assert done.returncode == 0, done.stderr
+    for name in ("Explainer", "explain", "ground", "load_classifier"):
+        done = run(python, folder=tmp_path, code=f"import spinformer; spinformer.{name}")
+        assert done.returncode == 1
+        assert ONE_LINE.search(done.stderr.strip().splitlines()[-1]), done.stderr
+
+
+@pytest.mark.slow
+def test_every_command_helps(python, tmp_path):
+    for command, status, out, err in run_commands(python, tmp_path, [f"{command} --help" for command in COMMANDS]):
+        if status == 0:
+            assert "usage:" in out, command
+        else:
+            assert len(err.strip().splitlines()) == 1, f"{command}: {err}"
+
+
+@pytest.mark.slow
+def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
+    commands = [
+        "demo",
+        "explain model TEXT",
+        "evaluate model sample:test",
+        "predict model texts.jsonl",
+        "ground model sample:train",
+        "train nli --output out",
+        "app",
+        "retrieve network.safetensors",
+        "bench exact",
+        "reproduce nli --stage heads --data .",
+        "train attractor --limit 64 --epochs 1 --patch 7 --output net.safetensors",
+    ]
+    assert {command for command in COMMANDS if not command.startswith("reproduce")} <= {
+        name for name in COMMANDS for command in commands if command.startswith(name)
+    }
+    for command, status, _, err in run_commands(python, tmp_path, commands):
+        if status:
+            assert len(err.strip().splitlines()) == 1, f"{command}: {err}"
+            assert err.startswith("spinformer "), f"{command}: {err}"
+    assert (tmp_path / "net.safetensors").is_file()  # which needs no extra
