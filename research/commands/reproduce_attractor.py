@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 
-from research.commands.options import add_device, add_results
+from research.commands.options import add_results
 from research.experiments import attractor, attractor_claims, attractor_sweep, attractor_use
 from spinformer._base import records
 from spinformer._base.files import atomic_write
+from spinformer.cli.options import add_device
 from spinformer.data import images as data
 
 STAGES = ("compute", "judge", "draw", "speed", "use", "sweep")

@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 
-from research.commands.options import add_device, add_results
+from research.commands.options import add_results
 from spinformer._base import records
 from spinformer._base.parallel import run_tasks
 from spinformer._base.progress import progress
+from spinformer.cli.options import add_device
 from spinformer.data.highlights import Highlights, read_highlights
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts

@@ -7,9 +7,10 @@ evenly spread.
 import argparse
 from pathlib import Path
 
-from research.commands.options import add_device, add_results
+from research.commands.options import add_results
 from spinformer._base import records
 from spinformer._base.files import sha256
+from spinformer.cli.options import add_device
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from spinformer._base import checks, records
-from spinformer.cli.options import short_name, text_columns, weight_digests
+from spinformer.cli.options import aligned, short_name, text_columns, weight_digests
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.methods import all_methods
 from spinformer.explain.methods.additive import AdditiveExplainer
@@ -92,9 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _method_list() -> str:
     """One line for each method of the registry."""
-    methods = all_methods()
-    width = max(map(len, methods))
-    return "\n".join(f"  {name:<{width}}  {method.summary}" for name, method in methods.items())
+    return aligned({name: method.summary for name, method in all_methods().items()})
 
 
 def _check(args: argparse.Namespace) -> None:

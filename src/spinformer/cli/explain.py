@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, get_args
 
 from spinformer._base import checks
 from spinformer._base.progress import progress
-from spinformer.cli.options import add_columns, add_device, add_max_length, add_model, text_columns
+from spinformer.cli.options import add_columns, add_device, add_max_length, add_model, aligned, text_columns
 
 if TYPE_CHECKING:
     from spinformer.data.texts import Texts
@@ -31,10 +31,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from spinformer.explain.methods import all_methods
 
     methods = all_methods()
-    width = max(map(len, methods))
-    summaries = [f"  {name:<{width}}  {method.summary}" for name, method in methods.items()]
-    automatic = f"  {'auto':<{width}}  shapley where the classifier has a game, kernel-shap where not (the default)"
-    parser.epilog = "\n".join(["methods:", automatic, *summaries])
+    automatic = {"auto": "shapley where the classifier has a game, kernel-shap where not (the default)"}
+    summaries = automatic | {name: method.summary for name, method in methods.items()}
+    parser.epilog = f"methods:\n{aligned(summaries)}"
     add = parser.add_argument
     add_model(parser)
     add("text", metavar="TEXT", nargs="?", help="the text, or the first of a pair")

@@ -1,6 +1,7 @@
 """Options and small helpers that several commands share."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict
 
@@ -83,3 +84,9 @@ def short_name(source: str) -> str:
 def weight_digests(model: str) -> dict[str, str]:
     """The sha256 of each file of weights in the model's folder, by its name."""
     return {path.name: sha256(path) for path in sorted(Path(model).glob("*.safetensors"))}
+
+
+def aligned(texts: Mapping[str, str]) -> str:
+    """A line for each name and its text, the texts below each other, for help."""
+    width = max(map(len, texts))
+    return "\n".join(f"  {name:<{width}}  {text}" for name, text in texts.items())
