@@ -142,6 +142,78 @@ def test_highlights_follow_their_texts(classifier):
     assert table.values["second"]["highlight_agreement"].tolist() == [1, 1, 1]
 
 
+class Choosy(Random):
+    """Cannot do texts of more than `most` words."""
+
+    def __init__(self, most, seed=0):
+        super().__init__(seed)
+        self.name, self.most, self.calls = "choosy", most, 0
+
+    def seeded(self, seed):
+        return Choosy(self.most, seed)
+
+    def __call__(self, words, target=None):
+        for text in words.words:
+            if len(text) > self.most:
+                raise ValueError(f"a text of {len(text)}\n words needs more; got {self.most}")
+        return super().__call__(words, target)
+
+
+def test_a_text_that_a_method_cannot_do_costs_that_text(classifier):
+    counts = [len(text.split()) for text in TEXTS.first]
+    most = sorted(counts)[20]
+    out = [row for row, count in enumerate(counts) if count > most]
+    table = compare([Choosy(most), Random()], classifier, TEXTS, seeds=(0, 1), chunk=7, progress=False)
+    for metric in ("comprehensiveness", "stability"):
+        own, other = table.values["choosy"][metric], table.values["random"][metric]
+        assert own[out].isnan().all()
+        done = [row for row in range(30) if row not in out]
+        torch.testing.assert_close(own[done], other[done], equal_nan=True, rtol=0, atol=1e-6)
+    assert table.left_out["choosy"].count == len(out)
+    assert set(table.left_out) == {"choosy"}
+    record = table.to_dict()["methods"]
+    longest = max(counts)
+    assert record["choosy"]["left_out"]["count"] == len(out)
+    assert record["choosy"]["comprehensiveness"]["left_out"] == len(out)
+    assert record["choosy"]["left_out"]["reason"] == f"a text of {longest} words needs more; got {most}"
+    assert "left_out" not in record["random"]
+    assert f"choosy: {len(out)} texts left out: a text of {longest} words needs more" in str(table)
+
+
+def test_a_method_that_can_do_no_text_says_why(classifier):
+    table = compare([Random(), Choosy(0)], classifier, TEXTS.select([0, 1, 2]), progress=False)
+    row = json.loads(json.dumps(table.to_dict(), allow_nan=False))["methods"]["choosy"]
+    assert row["left_out"]["count"] == 3
+    assert row["passes"] is row["milliseconds"] is row["comprehensiveness"]["mean"] is None
+    assert "choosy: 3 texts left out: a text of" in str(table)
+    assert table.summary("random", "comprehensiveness").count == 3
+
+
+def test_scores_that_are_not_finite_cost_their_text(classifier):
+    class Odd(Random):
+        def __call__(self, words, target=None):
+            scores = super().__call__(words, target)
+            return torch.where(torch.tensor([text[0] == "dog" for text in words.words])[:, None], torch.nan, scores)
+
+    texts = toy.as_texts(["dog runs", "man runs not", "red cat"])
+    table = compare([Odd()], classifier, texts, progress=False)
+    assert table.values["random"]["comprehensiveness"].isnan().tolist() == [True, False, False]
+    assert "must be finite" in table.left_out["random"].reason
+
+
+def test_the_cost_is_that_of_the_texts_that_were_done(classifier):
+    class Costly(LeaveOneOut):
+        def __call__(self, words, target=None):
+            decide(self.classifier, words)
+            if "not" in words.words[0]:
+                raise ValueError("no")
+            return super().__call__(words)
+
+    texts = toy.as_texts(["man runs", "not a", "dog runs"])
+    table = compare([Costly(classifier)], classifier, texts, chunk=1, progress=False)
+    assert table.costs["leave-one-out"].passes == 2 + 2  # two passes that decide, and one for each word
+
+
 def table_of(**columns):
     values = {name: {"m": torch.tensor(column).double()} for name, column in columns.items()}
     return Table("hand", {"m": Comprehensiveness()}, values, dict.fromkeys(columns, CostPerText(0, 0)))

@@ -1,6 +1,7 @@
 """`spinformer evaluate --explanations` on saved models, end to end: what it measures, writes and refuses."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -13,7 +14,8 @@ from spinformer.cli import main
 from spinformer.data.sources import load_texts
 from spinformer.data.words import split_words
 from spinformer.evaluate import Comprehensiveness, HighlightAgreement, Study, decide, load_classifier
-from spinformer.evaluate.explanations.study import PAIR_SAMPLES, SAMPLES, SHORT_TEXTS
+from spinformer.evaluate.explanations.peers import PEERS
+from spinformer.evaluate.explanations.study import SHORT_TEXTS
 from spinformer.explain import METHODS, Explainer, Method
 from spinformer.explain.methods import all_methods
 from spinformer.explain.methods.additive import AdditiveExplainer
@@ -48,7 +50,7 @@ def call(folders, model, *words):
 
 
 def explainer_of(folder, seed=0):
-    return Explainer(*load_classifier(str(folder)), samples=SAMPLES, pair_samples=PAIR_SAMPLES, seed=seed)
+    return Explainer(*load_classifier(str(folder)), seed=seed)
 
 
 def fails(capsys, folders, model, words, message):
@@ -109,6 +111,63 @@ def test_the_numbers_are_the_libraries_own(folders, tmp_path):
     pearson = study.interactions().pooled("pearson")
     assert result["interactions"]["pearson"]["pooled"] == pytest.approx(pearson, abs=1e-4)
     assert result["interactions"]["texts"] <= SHORT_TEXTS
+
+
+def test_one_text_that_a_method_cannot_do(folders, tmp_path, capsys):
+    path = tmp_path / "result.json"
+    words = ["--count", "10", "--passes", "9", "--methods", "shapley", "shapley-sampling", "--seeds", "0"]
+    assert call(folders, "grounded", *words, "--output", path) == 0
+    shown = capsys.readouterr().out
+    result = json.loads(path.read_text())
+    row = result["faithfulness"]["methods"]["shapley-sampling"]
+    assert 0 < row["left_out"]["count"] < 10
+    assert row["comprehensiveness"]["count"] == 10 - row["left_out"]["count"]
+    assert f"shapley-sampling: {row['left_out']['count']} text" in shown
+    assert "words needs at least" in shown
+    assert result["differences"]["shapley-sampling"]["comprehensiveness"]["count"] == row["comprehensiveness"]["count"]
+
+
+def test_exactness(folders, tmp_path, capsys, monkeypatch):
+    path, tables, figure = tmp_path / "result.json", tmp_path / "tables.safetensors", tmp_path / "a.svg"
+    exact = ["--count", "4", "--seeds", "0", "--exact", "3", "--exact-words", "4", "6", "--tables"]
+    words = ["--methods", "shapley", *exact, tables]
+    words += ["--peers", "12", "16", "--exact-figure", figure, "--output", path]
+    words += ["--exact-settings", "shapley", "shapley:64", "banzhaf"]
+    pytest.importorskip("shapiq")
+    pytest.importorskip("matplotlib")
+    for slow in ("SPEX", "ProxySPEX", "SVARMIQ"):
+        monkeypatch.delitem(PEERS, slow)
+    assert call(folders, "grounded", *words, "--name", "tiny", "--results", tmp_path) == 0
+    shown = capsys.readouterr().out
+    assert re.match(r"faithfulness on 4 texts: about [\d,]+ passes, \d+ s\n", shown)
+    passes = re.search(r"\nexactness on 3 texts: about ([\d,]+) passes, \d+ (s|min)\n", shown).group(1)
+    assert 3 * (2**4 + 1) <= int(passes.replace(",", "")) <= 3 * (2**6 + 1)
+    assert shown.index("exactness on 3 texts") < shown.index("comprehensiveness")  # beforehand
+    result = json.loads(path.read_text())["exactness"]
+    assert (result["texts"], result["masking"]) == (3, "attention")
+    assert 4 <= min(result["words"]) <= max(result["words"]) <= 6
+    assert list(result["settings"]) == ["shapley 0", "shapley 64", "banzhaf 0"]
+    assert result["settings"]["shapley 64"]["values"]["error"]["mean"] < 1e-4  # all coalitions
+    assert result["settings"]["shapley 0"]["passes"]["mean"] == 1
+    assert "KernelSHAP 16" in result["peers"]
+    assert "against exact values of 3 texts" in shown
+    assert figure.stat().st_size > 1000
+    assert records.read("tiny", tmp_path)["outcome"]["exactness"]["settings"].keys() == result["settings"].keys()
+    assert call(folders, "grounded", "--methods", "shapley", *exact, tables) == 0  # with the tables that are there
+    assert "exactness on 3 texts: about 0 passes" in capsys.readouterr().out
+    fails(capsys, folders, "plain", ["--methods", "random", *exact, folders["file"]], "cannot be read as exact tables")
+
+
+def test_exactness_options_that_are_refused(folders, tmp_path, capsys):
+    for words, message in (
+        (["--tables", tmp_path / "a"], "--tables needs --exact COUNT, the number of texts"),
+        (["--exact", "-1"], "--exact must be an integer of at least 0; got -1"),
+        (["--exact", "2", "--exact-words", "9", "4"], "must be a range from 2 to 20, low before high; got 9 to 4"),
+        (["--exact", "2", "--exact-settings", "attention"], "method 'attention' has no exact values"),
+        (["--exact", "2", "--peers", "1"], "--peers must be an integer of at least 2; got 1"),
+        (["--exact", "2", "--exact-figure", "a.gif"], "must be one of '.png', '.svg'; got '.gif'"),
+    ):
+        fails(capsys, folders, "plain", ["--methods", "random", "--count", "2", *words], message)
 
 
 def test_any_classifier_without_a_game(folders, tmp_path, capsys):

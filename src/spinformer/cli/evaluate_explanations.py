@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import get_args
 
 from spinformer._base import checks, records
+from spinformer.cli import evaluate_exactness
 from spinformer.cli.options import aligned, short_name, text_columns, weight_digests
+from spinformer.data.texts import Texts
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.methods import all_methods
 from spinformer.explain.methods.additive import AdditiveExplainer
@@ -18,7 +20,10 @@ leave-one-out, stability over seeds, passes and milliseconds for each text. Wher
 ground` learns one), also the fit of v(C), and its interactions against the exact ones on short texts. Methods:
 """
 COUNT, PASSES, SEEDS, ADDITIVE_PASSES = 200, 200, [0, 1, 2], 50_000
-OPTIONS = ("methods", "count", "highlights", "seeds", "passes", "game", "masking", "additive", "additive_passes")
+OPTIONS = (
+    *("methods", "count", "highlights", "seeds", "passes", "game", "masking", "additive", "additive_passes"),
+    *evaluate_exactness.OPTIONS,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--masking", choices=get_args(Masking), help="how words are hidden (default: as in the game, or attention)")
     add("--additive", help="for additive-explainer: the folder of a saved one, or texts to train one on (not saved)")
     add("--additive-passes", type=int, help=f"masked passes to train it with (default {ADDITIVE_PASSES})")
+    evaluate_exactness.configure(parser)
 
 
 def is_requested(args: argparse.Namespace) -> bool:
@@ -57,8 +63,8 @@ def run(args: argparse.Namespace) -> int:
             setattr(args, name, value)
     _check(args)
     (data,) = args.data
-    texts = load_texts(data, **text_columns(args.columns, labelled=False))
-    texts = texts.select(range(min(args.count, len(texts))))
+    everything = load_texts(data, **text_columns(args.columns, labelled=False))
+    texts = everything.select(range(min(args.count, len(everything))))
     highlights = None if args.highlights is None else read_highlights(args.highlights)
     if highlights is not None:
         highlights = highlights.select(range(min(args.count, len(highlights))))
@@ -66,20 +72,37 @@ def run(args: argparse.Namespace) -> int:
     names = args.methods or explainer.methods()
     scorers = [explainer.scorer(name, passes=args.passes) for name in names]
     seeds = args.seeds if len(args.seeds) > 1 else ()
-    result = Study(explainer, texts).measure(scorers, seeds=seeds, highlights=highlights)
-    print(result)
+    study = Study(explainer, texts)
+    plan = _plan(args, explainer, everything) if args.exact else None
+    forecast = study.forecast(scorers, seeds=seeds, highlights=highlights)
+    print(f"faithfulness on {len(texts)} texts: {forecast}", flush=True)
+    if plan is not None:
+        print(plan.forecast(), flush=True)
+    result = study.measure(scorers, seeds=seeds, highlights=highlights)
+    print(f"\n{result}", flush=True)
     if explainer.grounded is None:
         print("\nno game: `spinformer ground MODEL TEXTS` learns one, whose fit and interactions are then measured too")
+    outcome = result.to_dict()
+    if plan is None:
+        print("\nexactness: not measured; --exact 20 compares with the classifier's exact values on 20 short texts")
+    else:
+        exactness = plan.measure()
+        print(f"\n{exactness}")
+        outcome["exactness"] = exactness.to_dict()
+        if args.exact_figure is not None:
+            print(f"  -> {evaluate_exactness.draw(exactness, args.exact_figure)}")
     if args.output is not None:
         args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(json.dumps(result.to_dict(), indent=1, allow_nan=False) + "\n")
+        args.output.write_text(json.dumps(outcome, indent=1, allow_nan=False) + "\n")
         print(f"  -> {args.output}")
     if args.name is not None:
         options = {name: getattr(args, name) for name in ("count", "seeds", "passes", "max_length", "device")}
+        if plan is not None:
+            options |= {name: getattr(args, name) for name in ("exact", "exact_words", "exact_settings", "peers")}
         digests = texts.digests + (() if highlights is None else highlights.texts.digests)
         path = records.write(
             args.name,
-            result.to_dict(),
+            outcome,
             command=f"spinformer evaluate {short_name(args.model)} {short_name(data)} --explanations",
             config={"model": short_name(args.model), "methods": list(names), "masking": explainer.classifier.masking}
             | options,
@@ -106,6 +129,7 @@ def _check(args: argparse.Namespace) -> None:
     if len(args.data) != 1:
         raise ValueError(f"--explanations takes one DATA, its parts joined by +; got {len(args.data)}")
     checks.seeds("--seeds", args.seeds)
+    evaluate_exactness.check(args)
     if args.bf16:
         raise ValueError("--bf16 does not go with --explanations: they are measured in float32")
     if args.output is not None and args.output.suffix != ".json":
@@ -116,15 +140,12 @@ def _check(args: argparse.Namespace) -> None:
 
 def _explainer(args: argparse.Namespace) -> Explainer:
     """The classifier with its game and its additive explainer, as far as it has them."""
-    from spinformer.evaluate.explanations.study import PAIR_SAMPLES, SAMPLES
     from spinformer.models.loading import load_classifier
 
     explainer = Explainer(
         *load_classifier(args.model, device=args.device),
         game=args.game,
         masking=args.masking,
-        samples=SAMPLES,
-        pair_samples=PAIR_SAMPLES,
         max_length=args.max_length,
         batch_size=args.batch_size or BATCH_SIZE,
         seed=args.seeds[0],
@@ -132,6 +153,20 @@ def _explainer(args: argparse.Namespace) -> Explainer:
     if args.additive is not None:
         explainer.additive = _additive_explainer(args, explainer.classifier)
     return explainer
+
+
+def _plan(args: argparse.Namespace, explainer: Explainer, texts: Texts) -> evaluate_exactness.Plan:
+    """Exactness is that of an explainer with its default options, which users get."""
+    own = Explainer(
+        explainer.model,
+        explainer.tokenizer,
+        game=args.game,
+        masking=args.masking,
+        max_length=args.max_length,
+        batch_size=explainer.classifier.batch_size,
+        seed=args.seeds[0],
+    )
+    return evaluate_exactness.Plan.of(args, own, texts)
 
 
 def _additive_explainer(args: argparse.Namespace, classifier: MaskedClassifier) -> AdditiveExplainer:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spinformer.evaluate.answers.metrics import Scores, scores
     from spinformer.evaluate.explanations.comparison import Difference, Table, compare
     from spinformer.evaluate.explanations.decisions import Decisions, decide
+    from spinformer.evaluate.explanations.exactness import Exactness, Setting, measure_exactness
     from spinformer.evaluate.explanations.faithfulness import (
         Comprehensiveness,
         Cost,
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from spinformer.evaluate.explanations.game_fit import Agreement, Fit, GameFit, InteractionAgreement
     from spinformer.evaluate.explanations.highlights import HighlightAgreement
     from spinformer.evaluate.explanations.metric import Metric, Summary
+    from spinformer.evaluate.explanations.peers import measure_peers
     from spinformer.evaluate.explanations.report import GroundingReport, report
     from spinformer.evaluate.explanations.study import Study, StudyResult
+    from spinformer.evaluate.explanations.tables import ExactTable, TabulatedClassifier, choose, tabulate
     from spinformer.models.loading import load_classifier
     from spinformer.models.predict import Predictions, predict
 
@@ -36,6 +39,8 @@ __all__ = [
     "Decisions",
     "Difference",
     "Evaluation",
+    "ExactTable",
+    "Exactness",
     "Fit",
     "GameDiagnostics",
     "GameFit",
@@ -46,21 +51,27 @@ __all__ = [
     "Metric",
     "Predictions",
     "Scores",
+    "Setting",
     "Stability",
     "Study",
     "StudyResult",
     "Sufficiency",
     "Summary",
     "Table",
+    "TabulatedClassifier",
+    "choose",
     "class_names",
     "compare",
     "decide",
     "evaluate",
     "load_classifier",
     "map_classes",
+    "measure_exactness",
+    "measure_peers",
     "predict",
     "report",
     "scores",
+    "tabulate",
 ]
 
 _ANSWERS, _EXPLANATIONS = f"{__name__}.answers", f"{__name__}.explanations"
@@ -73,6 +84,7 @@ __getattr__, __dir__ = lazy_attributes(
         f"{_ANSWERS}.metrics": ("Scores", "scores"),
         f"{_EXPLANATIONS}.comparison": ("Difference", "Table", "compare"),
         f"{_EXPLANATIONS}.decisions": ("Decisions", "decide"),
+        f"{_EXPLANATIONS}.exactness": ("Exactness", "Setting", "measure_exactness"),
         f"{_EXPLANATIONS}.faithfulness": (
             "Comprehensiveness",
             "Cost",
@@ -83,8 +95,10 @@ __getattr__, __dir__ = lazy_attributes(
         f"{_EXPLANATIONS}.game_fit": ("Agreement", "Fit", "GameFit", "InteractionAgreement"),
         f"{_EXPLANATIONS}.highlights": ("HighlightAgreement",),
         f"{_EXPLANATIONS}.metric": ("Metric", "Summary"),
+        f"{_EXPLANATIONS}.peers": ("measure_peers",),
         f"{_EXPLANATIONS}.report": ("GroundingReport", "report"),
         f"{_EXPLANATIONS}.study": ("Study", "StudyResult"),
+        f"{_EXPLANATIONS}.tables": ("ExactTable", "TabulatedClassifier", "choose", "tabulate"),
         "spinformer.models.loading": ("load_classifier",),
         "spinformer.models.predict": ("Predictions", "predict"),
     },

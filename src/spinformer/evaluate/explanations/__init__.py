@@ -1,1 +1,1 @@
-"""How good explanations of a classifier are: faithfulness, stability, cost, fit of the game, human highlights."""
+"""How good explanations of a classifier are: faithfulness, exactness, stability, cost, fit of the game, highlights."""

@@ -48,6 +48,20 @@ class Decisions:
         single = torch.eye(self.mask.shape[1], dtype=torch.bool)
         return (self.confidence[:, None] - self.values(self.mask[:, None] & ~single)) * self.mask
 
+    @cached_property
+    def apart(self) -> "list[Decisions]":
+        """Each text alone, without the words' padding that the others bring."""
+        return [
+            Decisions(
+                self.classifier,
+                self.words.rows(row, row + 1),
+                self.target[row : row + 1],
+                self.confidence[row : row + 1],
+                (number,),
+            )
+            for row, number in enumerate(self.rows)
+        ]
+
     def game(self, row: int) -> ConfidenceGame:
         """v(C) = p_y(C) of one text of the batch, without the padding that the others bring."""
         return ConfidenceGame(self.classifier, self.words.rows(row, row + 1), self.target[row : row + 1])

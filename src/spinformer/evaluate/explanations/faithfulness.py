@@ -123,8 +123,8 @@ class Stability(Quantity):
 class Cost(Quantity):
     """passes: forward passes made through `classifier`;   milliseconds: elapsed time
 
-    inside `with Cost(classifier) as cost:`, summed over all times it is entered. Calls of the model that bypass the
-    classifier count in the time but not in the passes.
+    inside `with Cost(classifier) as cost:`, summed over all times it is entered and left without an error. Calls of the
+    model that bypass the classifier count in the time but not in the passes.
     """
 
     name, better, bounds = "cost", "lower", (0.0, math.inf)
@@ -138,7 +138,9 @@ class Cost(Quantity):
         self._start = (self.classifier.passes, self._now())
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, error: object, *rest: object) -> None:
+        if error is not None:
+            return
         passes, start = self._start
         self.passes += self.classifier.passes - passes
         self.milliseconds += 1000 * (self._now() - start)

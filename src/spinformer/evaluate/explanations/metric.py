@@ -2,14 +2,17 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from spinformer.evaluate.explanations.decisions import Decisions
 
 Better = Literal["higher", "lower"]
+# What a method raises for a text that it cannot do: the text costs the method that text, not the user the run.
+CANNOT = (ValueError, ArithmeticError, torch.linalg.LinAlgError)  # type: ignore[attr-defined]
 
 
 class Quantity:
@@ -53,6 +56,27 @@ class Summary:
         """For JSON."""
         numbers = {"mean": finite_or_none(self.mean), "stderr": finite_or_none(self.stderr)}
         return {**numbers, "count": self.count, "left_out": self.left_out}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Texts that a method could not do: how many, and why not the first of them."""
+
+    count: int
+    reason: str
+
+    @classmethod
+    def add(cls, known: "LeftOut | None", error: Exception) -> "LeftOut":
+        """One more, for this error."""
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return cls(1, reason) if known is None else cls(known.count + 1, known.reason)
+
+    def to_dict(self) -> dict[str, int | str]:
+        """For JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.count} {'text' if self.count == 1 else 'texts'} left out: {self.reason}"
 
 
 def finite_or_none(value: float) -> float | None:

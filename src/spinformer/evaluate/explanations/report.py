@@ -61,8 +61,7 @@ class GroundingReport:
 def report(explainer: Explainer, texts: Texts, *, coalitions: int = 16, chunk: int = CHUNK) -> GroundingReport:
     """Measure the game of an explainer on texts that it was not trained on.
 
-    Costs about 2 W + 20 passes for a text of W words. `Explainer(..., samples=SAMPLES, pair_samples=PAIR_SAMPLES)` of
-    `spinformer.evaluate.explanations.study` gives figures that compare with those in the documents.
+    Costs about 2 W + 20 passes for a text of W words.
     """
     fit = Study(explainer, texts).fit(coalitions, chunk)
     scorers = [explainer.scorer(name) for name in METHODS]

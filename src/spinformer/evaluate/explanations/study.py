@@ -12,23 +12,25 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.evaluate.explanations.comparison import Table, compare
 from spinformer.evaluate.explanations.decisions import Decisions, decide
-from spinformer.evaluate.explanations.faithfulness import Comprehensiveness, LeaveOneOutCorrelation, Sufficiency
+from spinformer.evaluate.explanations.faithfulness import Comprehensiveness, Cost, LeaveOneOutCorrelation, Sufficiency
+from spinformer.evaluate.explanations.forecast import Forecast, few, seconds_per_pass
 from spinformer.evaluate.explanations.game_fit import MAX_WORDS, Agreement, Fit, GameFit, InteractionAgreement
 from spinformer.evaluate.explanations.highlights import HighlightAgreement
 from spinformer.evaluate.explanations.metric import Metric
 from spinformer.explain.explainer import Explainer
-from spinformer.explain.grounded import GroundedClassifier
+from spinformer.explain.grounded import ANNEALED, GroundedClassifier
 from spinformer.explain.scoring import Scorer, SeededScorer
 from spinformer.games import Game
 
-# Coalitions for the values of words and of pairs in a game that is measured: `Explainer(..., samples=SAMPLES,
-# pair_samples=PAIR_SAMPLES)`. All figures in the documents are measured with them.
-SAMPLES, PAIR_SAMPLES = 32, 8
 STABILITY_TEXTS = 100  # the first texts, on which stability over seeds is measured
 SHORT_TEXTS = 12  # texts for the exact interactions, which cost 2^W passes each
 MIN_WORDS = 4  # of such a text: fewer words have too few pairs to correlate
 CHUNK = 32  # texts at a time
+COALITIONS = 32  # of each text, for the fit
 REFERENCE = "shapley"  # the method that all others are compared with
+
+# One comparison: methods, texts, metrics, and seeds for the stability.
+Part = tuple[Sequence[Scorer], Texts, Sequence[Metric], Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -115,20 +117,57 @@ class Study:
         seeds: for the stability, none or at least 2. highlight_scorers: the methods that are compared with the
         highlights, by default all.
         """
-        table = self._compare(scorers, self.texts, [Comprehensiveness(), Sufficiency(), LeaveOneOutCorrelation()])
-        stability = human = None
-        seeded = [scorer for scorer in scorers if isinstance(scorer, SeededScorer)]
-        if seeds and seeded:
-            first = self.texts.select(range(min(STABILITY_TEXTS, len(self.texts))))
-            stability = self._compare(seeded, first, (), seeds)
-        if highlights is not None:
-            chosen = scorers if highlight_scorers is None else highlight_scorers
-            human = self._compare(chosen, highlights.texts, [HighlightAgreement(highlights)])
+        parts = self._parts(scorers, seeds, highlights, highlight_scorers)
+        table, stability, human = (None if part is None else self._compare(*part) for part in parts)
+        assert table is not None
         if self.explainer.grounded is None:
             return StudyResult(table, stability, human)
         return StudyResult(table, stability, human, self.fit(), self.interactions(), self.diagnostics())
 
-    def fit(self, coalitions: int = 32, chunk: int = CHUNK) -> Fit:
+    def forecast(
+        self,
+        scorers: Sequence[Scorer],
+        *,
+        seeds: Sequence[int] = (0, 1, 2),
+        highlights: Highlights | None = None,
+        highlight_scorers: Sequence[Scorer] | None = None,
+    ) -> Forecast:
+        """What `measure` will take with the same arguments, from what it takes on a few of the texts."""
+        classifier, total = self.explainer.classifier, Forecast()
+        classifier.full_probabilities(self._words([0]))  # the first pass is slower than all others
+        sample = Study(self.explainer, self.texts.select(few(self.texts)))
+        marked = None if highlights is None else highlights.select(few(highlights.texts))
+        whole = self._parts(scorers, seeds, highlights, highlight_scorers)
+        for part, small in zip(whole, sample._parts(scorers, seeds, marked, highlight_scorers), strict=True):
+            if part is not None and small is not None:
+                with Cost(classifier) as cost:
+                    self._compare(*small, progress=False)
+                total += Forecast.of(cost, len(part[1]) / len(small[1]))
+        if self.explainer.grounded is not None:
+            counts = [int(self._words([row]).counts) for row in self._short_texts()]
+            passes = len(self.texts) * (COALITIONS + 3) + sum(2**count + 2 for count in counts)
+            total += Forecast(passes, passes * seconds_per_pass(classifier, self._words([0])))
+        return total
+
+    def _parts(
+        self,
+        scorers: Sequence[Scorer],
+        seeds: Sequence[int],
+        highlights: Highlights | None,
+        highlight_scorers: Sequence[Scorer] | None,
+    ) -> "list[Part | None]":
+        """The comparisons to make: faithfulness, stability over seeds, highlights; None for those not asked for."""
+        metrics = [Comprehensiveness(), Sufficiency(), LeaveOneOutCorrelation()]
+        parts: list[Part | None] = [(scorers, self.texts, metrics, ()), None, None]
+        seeded = [scorer for scorer in scorers if isinstance(scorer, SeededScorer)]
+        if seeds and seeded:
+            parts[1] = (seeded, self.texts.select(range(min(STABILITY_TEXTS, len(self.texts)))), (), seeds)
+        if highlights is not None:
+            chosen = scorers if highlight_scorers is None else highlight_scorers
+            parts[2] = (chosen, highlights.texts, [HighlightAgreement(highlights)], ())
+        return parts
+
+    def fit(self, coalitions: int = COALITIONS, chunk: int = CHUNK) -> Fit:
         """R squared of v(C) on the texts, at random coalitions of each."""
         metric = GameFit(coalitions)
         return Fit.join([metric(*part) for part in self._games(_chunks(len(self.texts), chunk), "fit")])
@@ -147,7 +186,7 @@ class Study:
         for rows in progress(_chunks(len(self.texts)), "mean field"):
             games = grounded.games(self._words(rows))
             converged.append(grounded.attention(games).solved.converged.float().cpu())
-            shares.append(grounded.attention(games, weighting="gibbs").ess.cpu() / grounded.samples)
+            shares.append(grounded.attention(games, weighting="gibbs").ess.cpu() / (grounded.samples or ANNEALED))
         share = torch.cat(shares)
         return {
             "ess_texts": len(share),
@@ -157,10 +196,15 @@ class Study:
         }
 
     def _compare(
-        self, scorers: Sequence[Scorer], texts: Texts, metrics: Sequence[Metric], seeds: Sequence[int] = ()
+        self,
+        scorers: Sequence[Scorer],
+        texts: Texts,
+        metrics: Sequence[Metric],
+        seeds: Sequence[int],
+        progress: bool = True,
     ) -> Table:
-        classifier, max_length = self.explainer.classifier, self.explainer.max_length
-        return compare(scorers, classifier, texts, metrics, seeds=seeds, max_length=max_length)
+        classifier, length = self.explainer.classifier, self.explainer.max_length
+        return compare(scorers, classifier, texts, metrics, seeds=seeds, max_length=length, progress=progress)
 
     def _games(self, chunks: Sequence[list[int]], label: str) -> Iterator[tuple[Decisions, Game]]:
         """For each chunk of texts what the classifier decides, and the predicted games of the decided classes."""
@@ -188,15 +232,14 @@ class Study:
 
 
 def differences(table: Table) -> dict[str, dict[str, dict[str, float | int]]]:
-    """Of the game's Shapley values and every other method, on the same texts; none without a game, or with one text."""
-    if REFERENCE not in table.values or len(next(iter(table.values[REFERENCE].values()))) < 2:
-        return {}
+    """Of the game's Shapley values and every other method, on the texts that both could do; none without a game."""
     metrics = ("comprehensiveness", "sufficiency")
-    return {
-        name: {metric: table.difference(metric, REFERENCE, name).to_dict() for metric in metrics}
-        for name in table.values
-        if name != REFERENCE
-    }
+    result: dict[str, dict[str, dict[str, float | int]]] = {}
+    for name in table.values if REFERENCE in table.values else ():
+        common = ~(table.values[REFERENCE][metrics[0]] - table.values[name][metrics[0]]).isnan()
+        if name != REFERENCE and int(common.sum()) > 1:
+            result[name] = {metric: table.difference(metric, REFERENCE, name).to_dict() for metric in metrics}
+    return result
 
 
 def _chunks(count: int, size: int = CHUNK) -> list[list[int]]:
