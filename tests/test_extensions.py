@@ -198,9 +198,10 @@ class TestMethod:
         assert {"weighted-banzhaf", "word-length"} <= set(explainer.methods())
         many = explainer([TEXT[0], "dog"], [TEXT[1], "a"], method="word-length", target="neutral")
         assert many[0].importance == [len(word) for word in " ".join(TEXT).split()]
-        assert (many[1].importance, many[1].target, many[1].passes) == ([3, 1], "neutral", 1)
+        assert (many[1].importance, many[1].target, many[1].passes) == ([3, 1], "neutral", 2)  # all words, none
 
-    def test_in_evaluate(self, explainer):
+    def test_in_evaluate(self, folder):
+        explainer = Explainer.from_pretrained(folder, device="cpu")
         texts = Texts([row["premise"] for row in rows(8)], [row["hypothesis"] for row in rows(8)])
         scorers = [explainer.scorer(name) for name in ("weighted-banzhaf", "word-length", "shapley")]
         table = compare(scorers, explainer.classifier, texts, [Comprehensiveness()], progress=False)

@@ -68,10 +68,13 @@ def cost(record: Record) -> str:
             f"{row['prediction_ms']:.1f} ms",
             f"{row['explanation_ms']:.1f} ms",
             f"{row['ratio']:.2f}",
+            f"{row['quick_ms']:.1f} ms",
+            f"{row['quick_ratio']:.2f}",
             f"{row['sampling_ms']:.0f} ms",
             f"{row['sampling_ratio']:.0f}",
         ]
         for row in record["outcome"]["rows"]
     ]
     sampling = f"Shapley sampling, {evaluations} passes"
-    return markdown(["threads", "prediction", "explanation", "ratio", sampling, "ratio"], rows)
+    quick = f"quick, {record['outcome']['quick']} coalitions"
+    return markdown(["threads", "prediction", "explanation", "ratio", quick, "ratio", sampling, "ratio"], rows)

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def test_texts_at_the_limits():
     assert limits.check_texts("x" * 600, "\U0001f600") == ("x" * 600, "\U0001f600")
 
 
-@pytest.mark.parametrize("value", [None, "8", True, float("nan"), float("inf"), 7, 257, 8.5])
+@pytest.mark.parametrize("value", [None, "8", True, float("nan"), float("inf"), 63, 2049, 64.5])
 def test_numbers_outside_of_the_limits(value):
     with pytest.raises(ValueError, match="The number of samples must be"):
         limits.integer("The number of samples", value, *limits.SAMPLES)
@@ -75,7 +76,7 @@ def test_the_document_says_the_limits():
 
 @pytest.fixture(scope="module")
 def explanation(model_folder):
-    return Classifier.load(str(model_folder)).explain("<b>dog</b> & \u202ecat", "a man $x$", 0.5, 16)
+    return Classifier.load(str(model_folder)).explain("<b>dog</b> & \u202ecat", "a man $x$", 0.5, 64)
 
 
 def test_markup_shows_text_as_text(explanation):
@@ -89,15 +90,33 @@ def test_markup_shows_text_as_text(explanation):
 
 
 def test_the_map_has_a_cell_for_each_pair_that_interacts(explanation):
+    interactions = [0.3, -0.2, 0.001, *[0.0] * (len(explanation.pairs) - 3)]
+    pairs = tuple(map(lambda pair, value: replace(pair, interaction=value), explanation.pairs, interactions))
+    explanation = replace(explanation, pairs=pairs, pair_index="SII")
     page = ElementTree.fromstring(markup.explanation_html(explanation))
     (table,) = [node for node in page.iter("table") if node.get("class") == "heat"]
-    largest = max(abs(pair.interaction) for pair in explanation.pairs)
-    visible = [pair for pair in explanation.pairs if round(10 * abs(pair.interaction) / largest) > 0]
     shades = [set(cell.get("class", "").split()) - {"first"} for cell in table.find("tbody").iter("td")]
-    assert len([shade for shade in shades if shade]) == 2 * len(visible) > 0
+    assert len([shade for shade in shades if shade]) == 2 * 2
     assert len(list(table.iter("th"))) == 2 * len(explanation.words)
     part = ElementTree.fromstring(pair_table(pair_map(explanation, 3)))
     assert len(list(part.iter("th"))) == 6
+
+
+def test_what_must_be_known_first_is_shown_first(explanation):
+    """Notes, then the probability with no words; a column that is the same for every word is not shown."""
+    words = tuple(
+        replace(word, banzhaf=0.1 * position, attention=0.5, misfit_stderr=0.0)
+        for position, word in enumerate(explanation.words)
+    )
+    shown = markup.explanation_html(replace(explanation, words=words, pair_index="BII", notes=("<b>9%</b> & a guess",)))
+    assert "<p><strong>Note:</strong> <bdi>&lt;b&gt;9%&lt;/b&gt; &amp; a guess</bdi></p>" in shown
+    base = f"Probability of <bdi>{explanation.target}</bdi>: no words {explanation.base_value:.3f} "
+    assert shown.index("Note:") < shown.index(base) < shown.index("Which words decided")
+    assert re.findall(r'<th scope="col">(\w+)</th>', shown)[:3] == ["word", "Shapley", "Banzhaf"]
+    assert not re.search("gate|attention", shown.split("<table")[1].split("</table>")[0])
+    assert "by Banzhaf interaction" in shown
+    assert 'title="game ± 0.0000, sampling ± ' in shown
+    assert shown.count("(one scale for all texts)") == 3  # of words, arcs and the map
 
 
 def test_a_classifier_without_a_game(encoder, tmp_path, capsys):
@@ -113,13 +132,16 @@ def test_a_classifier_without_a_game(encoder, tmp_path, capsys):
 
 
 def test_explanations_are_those_of_the_explainer(model_folder):
-    """With more coalitions than by default, as the visitor says."""
+    """With as many coalitions as the visitor says; by default all, where they are few."""
     from spinformer.explain import Explainer
 
     classifier = Classifier.load(str(model_folder))
-    explainer = Explainer.from_pretrained(model_folder, device="cpu", samples=16, pair_samples=16, temperature=0.5)
-    assert classifier.explain("a dog", " a cat ", 0.5, 16) == explainer("a dog", "a cat")
-    assert classifier.explain("a dog", "a cat").samples == 64
+    explainer = Explainer.from_pretrained(model_folder, device="cpu", samples=64, temperature=0.5)
+    texts = ("a dog runs outside", "a cat sleeps inside")
+    explanation = classifier.explain(texts[0], f" {texts[1]} ", 0.5, 64)
+    assert explanation == explainer(*texts)
+    assert explanation.samples == 64
+    assert classifier.explain(*texts).samples == 2**8
     with pytest.raises(ValueError, match=r"The temperature must be from 0\.05 to 2; got 3"):
         classifier.explain("a dog", "a cat", 3)
 

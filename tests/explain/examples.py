@@ -1,6 +1,7 @@
 """Invented explanations, with numbers of both signs, for tests of how they are drawn."""
 
 import random
+from dataclasses import replace
 
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.record import Pair, Word
@@ -28,6 +29,8 @@ HOSTILE = (
     "<!--",
 )
 
+NOTE = "the game explains <b>9%</b> & $x^2$: a guess"
+
 
 def explanation(first, second=None, *, label="for $it$ <i>", seed=0, **changes) -> Explanation:
     """With random values; `second` None for a single text."""
@@ -50,6 +53,7 @@ def explanation(first, second=None, *, label="for $it$ <i>", seed=0, **changes) 
         "samples": 64,
         "ess": 12.5,
         "converged": True,
+        "pair_index": "SII",
     }
     return Explanation(**{**values, **changes})
 
@@ -71,6 +75,16 @@ def _word(text, side, draw) -> Word:
     )
 
 
+def scored(*scores, **changes) -> Explanation:
+    """One text of words w0, w1 ... with these Shapley values, which sum to the probability less the base value."""
+    words = tuple(
+        Word(f"w{index}", 0, score, 0.01, shapley=score, gate=0.5, attention=index / 100)
+        for index, score in enumerate(scores)
+    )
+    base = 0.7 - sum(scores)
+    return explanation([word.text for word in words], **{"words": words, "base_value": base, "pairs": (), **changes})
+
+
 def scores_only(first, second=None, **changes) -> Explanation:
     """Of a method that gives each word a score and nothing else: no error, no game, no pairs."""
     words = tuple(
@@ -78,8 +92,16 @@ def scores_only(first, second=None, **changes) -> Explanation:
         for side, texts in enumerate((first, second or []))
         for index, text in enumerate(texts)
     )
-    absent = {"pairs": (), "base_value": None, "samples": 0, "ess": None, "converged": None}
+    absent = {"pairs": (), "base_value": None, "samples": 0, "ess": None, "converged": None, "pair_index": None}
     return explanation(first, second, words=words, method="random", **{**absent, **changes})
+
+
+def noted() -> Explanation:
+    """With notes that spell markup and formulas, one of them long, and both parts of every standard error."""
+    plain = explanation(["not", "bad"], ["good"], notes=(NOTE, "a long note " * 20))
+    words = tuple(replace(word, misfit_stderr=0.6 * word.importance_stderr) for word in plain.words)
+    pairs = tuple(replace(pair, misfit_stderr=0.6 * pair.stderr) for pair in plain.pairs)
+    return replace(plain, words=words, pairs=pairs)
 
 
 def every() -> dict[str, Explanation]:
@@ -100,5 +122,6 @@ def every() -> dict[str, Explanation]:
         "zeros": explanation(["a", "b"], ["c"], words=silent, pairs=without_interaction, ess=None, converged=None),
         "second cut off": explanation(["a", "b"], [], texts=("a b", "c")),
         "another class": explanation(["not", "bad"], ["good"], target="other & <u>"),
+        "noted": noted(),
         "scores only": scores_only(["not", "bad", "at", "all"], ["it", "is"]),
     }

@@ -9,7 +9,7 @@ from transformers import BertForSequenceClassification
 
 from spinformer.cli import main
 from spinformer.explain import Explanation, Pair, Word, explain
-from spinformer.explain.grounded import find_game_head
+from spinformer.explain.grounded import ANNEALED, find_game_head
 from spinformer.explain.render.text import colored_text
 from spinformer.models.game_head import GameHead
 from tests.tiny import NLI, bert, rows, tokenizer
@@ -34,10 +34,10 @@ class TestExplanation:
         assert explanation.label == explanation.target == NLI[int(direct.argmax())]
 
     def test_shapley_values_sum_to_what_the_words_add(self, explanation):
-        """Permutations telescope, so this holds up to the estimate's own error: within 5 standard errors of the sum."""
+        """However few coalitions they are estimated from."""
         total = explanation.probabilities[explanation.label] - explanation.base_value
-        error = sum(value**2 for value in explanation.importance_stderr) ** 0.5
-        assert abs(sum(explanation.importance) - total) <= 5 * error + 1e-6
+        assert max(explanation.importance_stderr) > 0
+        assert abs(sum(explanation.importance) - total) <= 1e-5
 
     def test_importance_is_the_shapley_value(self, explanation):
         assert explanation.method == "shapley"
@@ -65,7 +65,10 @@ class TestExplanation:
         assert scores.pairs == ()
         matrix = scores.interactions
         assert all(math.isnan(value) == (i != j) for i, row in enumerate(matrix) for j, value in enumerate(row))
-        assert scores.base_value is None
+        words = tokenizer()(*TEXT, return_tensors="pt")
+        hidden = words["attention_mask"] * torch.isin(words["input_ids"], torch.tensor(tokenizer().all_special_ids))
+        nothing = model(**{**words, "attention_mask": hidden}).logits.detach().softmax(-1)[0]
+        assert scores.base_value == pytest.approx(float(nothing[NLI.index(scores.target)]), abs=1e-6)
 
     def test_difference(self, explanation, model):
         other = explain(model, tokenizer(), *TEXT, seed=5)
@@ -99,7 +102,7 @@ class TestFile:
         path = tmp_path / "one.json"
         stored = explanation.to_dict()
         contents = ("no", "[]", "{}", json.dumps({**stored, "words": [{"text": "a"}]}), json.dumps({**stored, "x": 1}))
-        for text in (*contents, json.dumps({**stored, "format": 3})):
+        for text in (*contents, json.dumps({**stored, "format": 4})):
             path.write_text(text)
             with pytest.raises(ValueError, match="is no saved explanation"):
                 Explanation.load(path)
@@ -179,8 +182,8 @@ class TestExplain:
         assert plain.importance == gibbs.importance
         assert plain.pairs == gibbs.pairs
         assert plain.attention != gibbs.attention
-        assert plain.ess == plain.samples
-        assert gibbs.ess > 0.9 * gibbs.samples
+        assert plain.ess == plain.samples == 2**5  # all coalitions
+        assert 0.9 * ANNEALED < gibbs.ess <= ANNEALED
 
     def test_spins_are_decided_in_the_cold_and_not_in_the_heat(self, model):
         """The values do not change; attention leaves 1/2 the more, the colder it is."""
@@ -193,8 +196,9 @@ class TestExplain:
         assert spread[0] > 1.2 * spread[1] > 2.4 * spread[2] > 0
 
     def test_fields_and_attention_spread_as_their_standard_errors_say(self, model):
-        """Over 200 seeds. Errors of antithetic draws are on the safe side: up to twice the spread, never two thirds."""
-        many = [explain(model, tokenizer(), "a man runs", "a dog", seed=seed) for seed in range(200)]
+        """Over 100 seeds, 32 of 4096 coalitions: between two thirds of the spread and twice as much."""
+        texts = ("a man runs outside the red dog", "the man sleeps not inside")
+        many = [explain(model, tokenizer(), *texts, samples=32, seed=seed) for seed in range(100)]
         for name in ("field", "attention"):
             values = torch.tensor([[getattr(word, name) for word in each.words] for each in many])
             errors = torch.tensor([[getattr(word, f"{name}_stderr") for word in each.words] for each in many])

@@ -163,9 +163,9 @@ class TestPasses:
     def test_until_spends_passes(self, explainer):
         texts = ("a man runs outside the red dog", "the man sleeps not inside")
         few = explainer(*texts, passes=60)
-        bound = max(few.importance_stderr) / 3
+        bound = 1.5 * max(few.importance_stderr)
         enough = explainer(*texts, passes=60, until=bound)
-        assert max(enough.importance_stderr) <= bound
+        assert 2.86 * max(enough.importance_stderr) <= bound  # 95% for all of 12 words
         assert enough.passes > few.passes
 
     def test_sampling_spends_what_is_given(self, explainer):
@@ -206,16 +206,17 @@ class TestMethods:
             scores = explainer.scorer(method, passes=passes)(words)[0]
             explanation = explainer(*TEXT, method=method, passes=passes)
             expected = torch.tensor(explanation.importance)
-            if method != "banzhaf":
-                torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-4, msg=method)
+            torch.testing.assert_close(scores, expected, atol=1e-5, rtol=1e-4, msg=method)
 
-    def test_scores_and_explanations_estimate_the_same_banzhaf_values(self, model):
-        """From coalitions of their own; 512 of them, within 5 standard errors of the difference."""
-        explainer = Explainer(model, tokenizer(), samples=512)
-        scores = explainer.scorer("banzhaf")(split_words(tokenizer(), Texts([TEXT[0]], [TEXT[1]]), 64))[0]
-        explanation = explainer(*TEXT, method="banzhaf")
-        stderr = torch.tensor(explanation.importance_stderr)
-        assert bool(((scores - torch.tensor(explanation.importance)).abs() <= 5 * 2**0.5 * stderr + 1e-6).all())
+    @pytest.mark.parametrize("method", ["shapley", "banzhaf", "field", "attention"])
+    def test_scores_and_explanations_are_of_the_same_coalitions(self, model, method):
+        """24 of 256, so others would give other values."""
+        explainer = Explainer(model, tokenizer(), samples=24)
+        words = split_words(tokenizer(), Texts([TEXT[0]], [TEXT[1]]), 64)
+        expected = torch.tensor(explainer(*TEXT, method=method).importance)
+        torch.testing.assert_close(explainer.scorer(method)(words)[0], expected, atol=1e-5, rtol=1e-4)
+        other = explainer.scorer(method, seed=1)(words)[0]
+        assert float((other - expected).abs().max()) > 1e-4
 
     def test_the_layer_gives_the_paper_s_numbers(self, encoder):
         """phi, beta, lambda, J_i, alpha of each word and J_ij of pairs: here every word is one token."""
@@ -231,7 +232,7 @@ class TestMethods:
         assert explanation.importance == explanation.attention
         interactions = game.interactions.dense()[0].mean(0)[tokens][:, tokens]
         torch.testing.assert_close(torch.tensor(explanation.interactions), interactions)
-        assert explanation.passes == 1
+        assert explanation.passes == 2  # and one for the base value
         assert explanation.ess == pytest.approx(float(game.diagnostics.ess.mean()))
         assert explanation.converged == bool(game.diagnostics.converged.all())
         for method, field in (("layer-field", "field"), ("layer-shapley", "shapley"), ("layer-banzhaf", "banzhaf")):
@@ -344,7 +345,7 @@ class TestEdges:
                 alone = explainer(*pair, method=method)
                 assert (one.passes, one.samples) == (alone.passes, alone.samples)
                 assert one.importance == pytest.approx(alone.importance, abs=1e-6)
-        assert explainer(*texts, method="leave-one-out")[0].passes == 4  # two words, all, and the answer
+        assert explainer(*texts, method="leave-one-out")[0].passes == 5  # two words, all, the answer, no words
 
     def test_a_classifier_with_a_game_of_its_own_is_saved_and_loaded(self, encoder, tmp_path):
         sizes = {"heads": 2, "dim": 8, "hidden": 8, "readout": 8}

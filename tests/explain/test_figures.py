@@ -1,24 +1,28 @@
 """Figures: what is drawn is what the explanation says, text stays text, files are the same every time; spins."""
 
+import re
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import matplotlib
 import pytest
 import torch
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from spinformer.explain import Explainer
 from spinformer.explain.dynamics import sweep_temperature, trace_spins
 from spinformer.explain.render import figures
 from spinformer.explain.render.canvas import drawable_text, text_color_on
 from spinformer.explain.render.characters import REPLACEMENT
+from spinformer.explain.render.scale import scales_of
 from spinformer.explain.traces import TemperatureSweep
 from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
 from tests.explain import toys
-from tests.explain.examples import HOSTILE, every, explanation
+from tests.explain.examples import HOSTILE, NOTE, every, explanation, scored
 
 KINDS = ("words", "pairs", "arcs")
 
@@ -78,6 +82,26 @@ class TestEveryText:
         assert all(mark.isprintable() for text in HOSTILE for mark in drawable_text(text))
 
 
+class TestWhatComesFirst:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_notes_and_the_base_value_are_in_every_figure(self, kind):
+        figure = every()["noted"].plot(kind)
+        figure.canvas.draw()
+        texts = [text for text in figure.findobj(Text) if text.get_text()]
+        shown = " ".join(" ".join(text.get_text() for text in texts).split())
+        assert f"Note: {NOTE} " in shown
+        assert "Note: a long note a long note" in shown
+        assert "no words 0.300" in shown
+        ours = [text for text in texts if "$" in text.get_text()]
+        assert not any(text.get_parse_math() for text in ours)
+        assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in texts if "note" in text.get_text())
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_what_is_not_known_is_not_said(self, kind):
+        figure = every()["scores only"].plot(kind)
+        assert not [text for text in figure.findobj(Text) if re.search("Note|no words", text.get_text())]
+
+
 class TestWords:
     def test_all_words_wrapped_in_order(self):
         one = every()["128 words"]
@@ -102,13 +126,34 @@ class TestWords:
             assert (blue > red) == (word.importance > 0)
 
     def test_the_bar_names_the_score_and_the_class(self):
+        fixed = "(one scale for all texts)"
         bar = figures.words_figure(every()["pair"]).axes[1]
-        assert bar.get_xlabel() == "Shapley value: against the decision ← → for it"
+        assert bar.get_xlabel() == f"Shapley value: against the decision ← → for it\n{fixed}"
+        assert [label.get_text() for label in bar.get_xticklabels()][::3] == ["−0.5", "0", "+0.5"]
         bar = figures.words_figure(every()["another class"]).axes[1]
-        assert bar.get_xlabel() == "Shapley value: against the class other & <u> ← → for it"
+        assert bar.get_xlabel() == f"Shapley value: against the class other & <u> ← → for it\n{fixed}"
+        loose = scored(0.003, method="gradient-times-input", base_value=None)
+        bar = figures.words_figure(replace(loose, words=tuple(replace(w, shapley=None) for w in loose.words))).axes[1]
+        assert bar.get_xlabel().splitlines() == [
+            "importance: against the decision ← → for it",
+            "(no fixed scale: set by the largest number here)",
+        ]
         figure = figures.words_figure(every()["scores only"])
-        assert figure.axes[1].get_xlabel() == "importance: against the decision ← → for it"
+        assert figure.axes[1].get_xlabel() == f"importance\n{fixed}"
         assert {"first text", "second text"} <= set(texts_of(figure))
+
+    @pytest.mark.parametrize("draw", [figures.words_figure, figures.arcs_figure])
+    def test_one_scale_for_all_texts(self, draw):
+        """The same number has the same colour beside larger ones; a text of tiny numbers has no deep colour."""
+
+        def colors(*scores):
+            boxes = [p for p in draw(scored(*scores)).axes[0].patches if type(p).__name__ == "FancyBboxPatch"]
+            return [patch.get_facecolor()[:3] for patch in boxes]
+
+        (weak, _), (strong, same, _) = colors(0.01, -0.004), colors(0.2, 0.01, -0.6)
+        assert weak == same
+        assert all(min(color) > 0.85 for color in colors(0.01, -0.008, 0.002))
+        assert min(strong) < 0.6
 
     def test_text_color(self):
         assert text_color_on((0, 0, 0)) == "white"
@@ -122,7 +167,12 @@ class TestPairs:
         cells = torch.tensor(figure.axes[0].images[0].get_array().filled(0).tolist())
         torch.testing.assert_close(cells, torch.tensor(one.interactions), atol=1e-6, rtol=0)
         assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [word.text for word in one.words]
-        assert figure.axes[0].images[0].norm.vmin == -figure.axes[0].images[0].norm.vmax
+        norm = figure.axes[0].images[0].norm
+        assert (norm.vmin, norm.vmax) == (-0.5, 0.5)
+        parts = [2 * float(norm(number)) - 1 for number in (-0.5, -0.01, 0.0, 0.2)]
+        assert parts == pytest.approx([scales_of(one).pairs.part(number) for number in (-0.5, -0.01, 0.0, 0.2)])
+        label = "Shapley interaction: antagonism ← → synergy\n(one scale for all texts)"
+        assert figure.axes[1].get_ylabel() == label
         in_first = sum(word.side == 0 for word in one.words)
         assert in_first - 0.5 in [line.get_ydata()[0] for line in figure.axes[0].lines]
 

@@ -2,16 +2,20 @@
 
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 
 from spinformer.explain.explanation import Explanation
+from spinformer.explain.record import Pair
 from spinformer.explain.render.html import embedded_html, to_html
 from spinformer.explain.render.layout import pair_map
 from spinformer.explain.render.markup import escape, format_number, format_signed, pair_table, shade_class
+from spinformer.explain.render.scale import scales_of
 from spinformer.explain.render.style import DARK, DEPTHS, LIGHT, background, text_color
-from tests.explain.examples import HOSTILE, every, explanation, scores_only
+from spinformer.explain.render.svg import arcs_svg
+from tests.explain.examples import HOSTILE, NOTE, every, explanation, scored, scores_only
 
 VOID = {"meta", "br"}
 
@@ -48,6 +52,16 @@ class Page(HTMLParser):
 
     def handle_comment(self, data):
         raise AssertionError(f"a comment: {data}")
+
+
+def head_of(source):
+    """The heads of all columns."""
+    return re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', source)
+
+
+def shades_of(source):
+    """The shade of every word, none where it has none."""
+    return re.findall(r'<span class="w ?(\w*)[^"]*" title', source)
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +124,29 @@ class TestContents:
                 format_signed(word.banzhaf, 4),
                 format_number(word.banzhaf_stderr, 4),
                 format_number(word.field),
-                format_number(word.gate),
                 format_number(word.attention),
             ], position
+
+    def test_columns_that_say_nothing_are_folded(self):
+        """The gate is 0.5 throughout. A score that is the same for every word is still the answer."""
+        source = to_html(every()["pair"])
+        assert ">gate<" not in source
+        folded = "<details><summary>Numbers that are the same for every word</summary><p>gate 0.500</p></details>"
+        assert folded in source
+        source = to_html(every()["zeros"])
+        assert "<p>Banzhaf 0.0000</p></details>" in source
+        assert head_of(source)[3:] == ["word", "text", "Shapley", "±"]
+        assert "same for every word" not in to_html(scores_only(["not", "bad"]))
+
+    def test_both_parts_of_a_standard_error(self):
+        one = every()["noted"]
+        source = to_html(one)
+        assert head_of(source)[5:9] == ["Shapley", "±", "game ±", "sampling ±"]
+        word, pair = one.words[0], max(one.pairs, key=lambda pair: abs(pair.interaction))
+        for part in (word.importance_stderr, pair.stderr):
+            assert f"game ± {0.6 * part:.4f}, sampling ± {0.8 * part:.4f}" in source
+        assert "It has two parts" in source
+        assert not re.search("game ±|It has two parts", to_html(every()["pair"]))
 
     def test_pairs_listed_drawn_and_mapped(self):
         one = every()["pair"]
@@ -128,7 +162,7 @@ class TestContents:
 
     def test_how_it_was_computed(self):
         source = to_html(explanation(["a"], ["b"], converged=False, passes=512, method="kernel-shap"))
-        for part in ("512 passes", "12.5", "NOT reached", "kernel-shap", "no word at all: 0.300"):
+        for part in ("512 passes", "12.5", "NOT reached", "kernel-shap"):
             assert part in source
         source = to_html(every()["zeros"])
         assert "mean field" not in source
@@ -138,24 +172,19 @@ class TestContents:
         """Nor errors, pairs or a probability with no word: only its scores."""
         source = to_html(scores_only(["not", "bad"], ["it"]))
         assert "Shapley" not in source
-        assert "no word at all" not in source
+        assert "no words" not in source
         assert "This method scores no pairs of words." in source
         assert "<svg" not in source
         assert 'class="heat"' not in source
-        head = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', source)
-        assert head == ["class", "probability", "#", "word", "text", "importance"]
+        assert head_of(source) == ["class", "probability", "#", "word", "text", "importance"]
         assert re.findall(r"<td>([+−][^<]*)</td>", source) == ["+0.3000", "+0.1000", "+0.3000"]
 
     def test_banzhaf_values_by_their_name(self):
-        words = every()["one and one"].words
-        source = to_html(
-            explanation(["cat"], ["dog"], words=tuple(replace(word, importance=word.banzhaf) for word in words))
-        )
-        head = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', source)
-        assert head[4:9] == ["text", "Shapley", "±", "Banzhaf", "±"]
+        words = tuple(replace(word, importance=word.banzhaf) for word in every()["one and one"].words)
+        source = to_html(explanation(["cat"], ["dog"], words=words, method="banzhaf", pair_index="BII"))
+        assert head_of(source)[4:9] == ["text", "Banzhaf", "±", "Shapley", "±"]
         assert "A Shapley value" not in source
-        strongest = max(words, key=lambda word: abs(word.banzhaf))
-        assert re.search(rf'class="w [pn]10[^"]*" title="[^"]*"><bdi>{strongest.text}', source)
+        assert "Every pair by Banzhaf interaction" in source
 
     def test_the_explained_class_where_it_is_not_the_decision(self):
         source = to_html(every()["another class"])
@@ -186,7 +215,7 @@ class TestContents:
         assert chosen.words == tuple(word.text for word in one.words if word.text in best)
         in_first = sum(word.text in best and word.side == 0 for word in one.words)
         assert chosen.border == in_first
-        assert max(abs(chosen.scaled(i, j)) for i in range(10) for j in range(10)) == 1
+        assert chosen.scale == scales_of(one).pairs
         rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in pair_table(chosen).split("<tr")[2:]]
         assert rows == [
             ["" if i == j else format_signed(value) for j, value in enumerate(row)]
@@ -197,6 +226,22 @@ class TestContents:
     def test_none_is_an_error(self):
         with pytest.raises(ValueError, match="at least one"):
             to_html([])
+
+
+class TestWhatComesFirst:
+    @pytest.mark.parametrize("draw", [to_html, arcs_svg, lambda one: unescape(embedded_html(one))])
+    def test_notes_and_the_base_value_are_everywhere_as_text(self, draw):
+        source = draw(every()["noted"])
+        assert "<b>9%" not in source
+        assert unescape(re.sub(r"<[^>]+>", "", source)).count(NOTE) >= 1
+        assert "no words 0.300" in source
+        assert "Note:" not in draw(every()["pair"])
+        assert "no words" not in draw(explanation(["a"], base_value=None, method="banzhaf"))
+
+    def test_before_the_words(self):
+        source = to_html(every()["noted"])
+        assert source.index("Note:") < source.index("no words 0.300") < source.index('<p class="words">')
+        assert "no words 0.400 + words 0.300 = 0.700" in to_html(scored(0.2, 0.1))
 
 
 class TestNotebook:
@@ -219,6 +264,30 @@ class TestFiles:
 
 
 class TestNumbersAndColours:
+    def test_one_scale_for_all_texts(self):
+        """A number has the same colour beside larger ones, on a page of its own, and on one of many."""
+        weak, strong = scored(0.01, -0.004), scored(0.2, 0.01, -0.6)
+        shades = [shades_of(to_html(page)) for page in (weak, strong, [strong, weak])]
+        assert shades == [["p1", ""], ["p5", "p1", "n10"], ["p5", "p1", "n10", "p1", ""]]
+
+    def test_the_legend_shows_the_scale(self):
+        source = to_html(scored(0.2))
+        assert '<p class="scale">Shapley value: <span class="w n10 against">≤ −0.5</span>' in source
+        assert '<span class="w p5">+0.2</span>' in source
+        assert "(one scale for all texts)" in source
+        loose = {"method": "gradient-times-input", "base_value": None}
+        source = to_html([scored(0.003, **loose), scored(0.012, **loose)])
+        assert source.count('<span class="w p10">+0.012</span> (no fixed scale: set by the largest number here)') == 2
+        assert shades_of(source) == ["p4", "p10"]
+
+    def test_arcs_are_as_wide_as_the_interaction_is_strong(self):
+        def widths(*interactions):
+            pairs = tuple(Pair(0, number, value) for number, value in enumerate(interactions, 1))
+            return re.findall(r'stroke-width="([\d.]+)"', arcs_svg(scored(0.1, 0.1, 0.1, pairs=pairs)))
+
+        assert widths(0.01, -0.005) == ["1.2", "1.4"]
+        assert widths(0.01, -0.9) == ["1.4", "6.0"]
+
     def test_signs(self):
         assert (format_signed(0.01), format_signed(-0.01), format_signed(-0.0001), format_number(None)) == (
             "+0.010",

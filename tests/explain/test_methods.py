@@ -68,7 +68,7 @@ def test_scores_alone_are_an_explanation():
         explainer = Explainer(bert(), tokenizer())
         explanation = explainer("the dog runs", "a cat", method="lengths")
         assert explanation.importance == [3, 3, 4, 1, 3]
-        assert (explanation.method, explanation.passes, explanation.pairs) == ("lengths", 1, ())
+        assert (explanation.method, explanation.passes, explanation.pairs) == ("lengths", 2, ())  # all words, none
         assert torch.equal(explainer.scorer("lengths")(words()), Lengths()(words()))
         assert "lengths" in explainer.methods()
         assert "words by importance:\n  runs  +4.000" in str(explanation)

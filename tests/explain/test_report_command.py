@@ -47,7 +47,7 @@ def test_a_report_of_a_file(folder, tmp_path, capsys):
     pairs = save_rows(tmp_path / "pairs.jsonl", 12)
     report, figures, saved = tmp_path / "new" / "report.html", tmp_path / "figures", tmp_path / "saved"
     command = ["explain", folder, "--file", str(pairs), "--limit", "10", "--html", str(report), "--output", str(saved)]
-    assert main([*command, "--samples", "8", "--pair-samples", "4", "--figures", str(figures)]) == 0
+    assert main([*command, "--samples", "8", "--figures", str(figures)]) == 0
     assert "the first 10 of 12 texts" in capsys.readouterr().out
     source = report.read_text(encoding="utf-8")
     assert source.count("<section") == 10
@@ -80,7 +80,11 @@ def test_numbers_that_are_shown(folder, explainer, capsys):
     lines = capsys.readouterr().out.splitlines()
     explanation = explainer(*TEXT)
     assert lines[0] == f"{explanation.label} ({explanation.probabilities[explanation.label]:.1%})"
-    assert lines[4].split() == ["word", "Shapley", "±", "Banzhaf", "attention"]
+    assert lines[1].startswith("Note: it was not measured how far this game is")  # before all numbers
+    base = f"probability of {explanation.target}: no words {explanation.base_value:.3f} "
+    assert sum(line.startswith(base) for line in lines[2 : lines.index("")]) == 1
+    lines = lines[lines.index("") :]
+    assert lines[1].split() == ["word", "Shapley", "±", "Banzhaf", "attention"]
     first = explanation.top_words(1)[0]
     numbers = [
         f"{first.shapley:+.3f}",
@@ -88,10 +92,10 @@ def test_numbers_that_are_shown(folder, explainer, capsys):
         f"{first.banzhaf:+.3f}",
         f"{first.attention:.3f}",
     ]
-    assert lines[5].split() == [first.text, *numbers]
+    assert lines[2].split() == [first.text, *numbers]
     one, other, value = explanation.top_pairs(1)[0]
-    assert lines[8:10] == ["  pairs", lines[9]]
-    assert lines[9].split()[:4] == [one.text, "-", other.text, f"{value:+.3f}"]
+    assert lines[5] == "  pairs"
+    assert lines[6].split()[:4] == [one.text, "-", other.text, f"{value:+.3f}"]
     assert main(["explain", folder, *TEXT, "--device", "cpu", "--method", "leave-one-out"]) == 0
     shown = capsys.readouterr().out
     assert "importance" in shown
@@ -111,11 +115,11 @@ def test_options_are_those_of_the_explainer(folder, explainer, tmp_path, capsys)
     assert explained(folder, path, "--target", "2") == explainer(*TEXT, target=2)
     assert explained(folder, path, "--passes", 40) == explainer(*TEXT, passes=40)
     assert explained(folder, path, "--until", 0.01, "--passes", 40) == explainer(*TEXT, passes=40, until=0.01)
-    options = {"samples": 32, "pair_samples": 8, "temperature": 0.5, "seed": 3, "max_length": 7}
+    options = {"samples": 8, "seconds": 60.0, "temperature": 0.5, "seed": 3, "max_length": 7}
     words = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     explanation = explained(folder, path, *words)
     assert explanation == Explainer.from_pretrained(folder, device="cpu", **options)(*TEXT)
-    assert (explanation.samples, len(explanation.words)) == (32, 4)
+    assert (explanation.samples, len(explanation.words)) == (8, 4)  # of 16 coalitions
 
 
 def test_a_game_and_an_additive_explainer_of_other_folders(folder, explainer, tmp_path, capsys):

@@ -76,7 +76,7 @@ class TestTogether:
         _, model, tokenizer, texts = trained
         rows = [row for row, label in enumerate(texts.labels) if texts.names[label] == "contradiction"][:8]
         words = split_words(tokenizer, texts.select(rows), 64)
-        scores = Explainer(model, tokenizer, samples=32, pair_samples=8).scorer("shapley")(words)
+        scores = Explainer(model, tokenizer, samples=32).scorer("shapley")(words)
         first = [found[place] for found, place in zip(words.words, scores.argmax(-1).tolist(), strict=True)]
         assert first.count("not") >= 7
 
@@ -119,9 +119,9 @@ def test_the_game_does_not_bend_the_model(encoder, tmp_path):
     model = NeuroGameForSequenceClassification.from_encoder(str(encoder), head="grounded", grounding=SIZES)
     words = split_words(tiny_tokenizer(), load_texts(str(save_rows(tmp_path / "rows.jsonl", 4))), 64)
     output = model(**words.inputs, output_game=True)
-    PredictedGames.from_tokens(model.game.readout, output.features, output.logits.detach(), words).game()(
-        draw_coalitions(words.mask, 3, seed=0)
-    ).sum().backward()
+    full = output.logits.detach().log_softmax(-1)
+    games = PredictedGames(model.game.readout, words.sums(output.features), full, words.mask)
+    games.game()(draw_coalitions(words.mask, 3, seed=0)).sum().backward()
     moved = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.grad is not None}
     assert moved == {"game"}
 

@@ -8,9 +8,7 @@ from spinformer.explain.explanation import Explanation
 from spinformer.explain.grounded import TEMPERATURE
 from spinformer.explain.methods.game import NO_GAME
 
-SAMPLES = 64
-# Coalitions for the values of pairs; each costs as many evaluations as there are pairs.
-PAIR_SAMPLES = 16
+SAMPLES = 512
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,5 @@ class Classifier:
             game=self.explainer.grounded.head,
             temperature=limits.number("The temperature", temperature, *limits.TEMPERATURES),
             samples=limits.integer("The number of samples", samples, *limits.SAMPLES),
-            pair_samples=PAIR_SAMPLES,
         )
         return explainer(first, second)

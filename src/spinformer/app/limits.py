@@ -7,7 +7,7 @@ from spinformer.data.words import WORD
 
 CHARACTERS = 600  # of each text
 WORDS = 60  # of both texts together: the work grows with their square
-SAMPLES = (8, 256)
+SAMPLES = (64, 2048)
 TEMPERATURES = (0.05, 2.0)
 STEPS = (1, 16)
 SIDE = 28

@@ -5,11 +5,15 @@ import json
 
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.render import layout, markup
+from spinformer.explain.render.columns import Column, word_columns
 from spinformer.explain.render.html import to_html
+from spinformer.explain.render.scale import scales_of
 from spinformer.explain.render.svg import arcs_svg
 
 # Of an explanation: words and pairs in lists, arcs that are drawn, words in the map of pairs.
 MAX_WORDS, MAX_PAIRS, MAX_ARCS, MAX_MAP_WORDS = 8, 5, 12, 40
+# Numbers of a word beside its score that have room on a telephone.
+COLUMNS = ("Shapley", "Banzhaf", "attention")
 
 
 def explanation_html(explanation: Explanation) -> str:
@@ -33,7 +37,8 @@ def _decision(explanation: Explanation) -> str:
     )
     probability = explanation.probabilities[explanation.label]
     title = f'<h2 class="decision">{markup.isolate(explanation.label)} <small>{probability:.1%}</small></h2>'
-    return f'<section class="card">{title}{bars}</section>'
+    base = markup.base_paragraph(explanation)
+    return f'{markup.note_box(explanation)}<section class="card">{title}{bars}{base}</section>'
 
 
 def _words(explanation: Explanation) -> str:
@@ -41,20 +46,21 @@ def _words(explanation: Explanation) -> str:
         '<p class="legend"><span class="w p6">blue</span> spoke for the decision, '
         '<span class="w n6 against">orange</span> against it: the deeper, the more</p>'
     )
-    return f'<section class="card"><h3>Which words decided</h3>{markup.word_lines(explanation)}{legend}</section>'
+    lines = markup.word_lines(explanation, scales_of(explanation).words)
+    return f'<section class="card"><h3>Which words decided</h3>{lines}{legend}</section>'
 
 
 def _top_words(explanation: Explanation) -> str:
     names = layout.side_names(explanation)
+    (score, *others), _ = word_columns(explanation)
+    columns = [score, *(column for column in others if column.name in COLUMNS)]
     rows = "".join(
-        f'<tr><th scope="row">{markup.isolate(word.text)} <span class="side">{names[word.side]}</span></th>'
-        f"<td>{_measured(word.importance, word.importance_stderr)}</td>"
-        f"<td>{_measured(word.banzhaf, word.banzhaf_stderr)}</td>"
-        f"<td>{markup.format_number(word.attention, 2)}</td></tr>"
-        for word in explanation.top_words(MAX_WORDS)
+        f'<tr><th scope="row">{markup.isolate(explanation.words[position].text)} '
+        f'<span class="side">{names[explanation.words[position].side]}</span></th>'
+        f"{''.join(f'<td>{_measured(column, position)}</td>' for column in columns)}</tr>"
+        for position in _strongest(explanation)
     )
-    score = layout.score_name(explanation).removesuffix(" value")
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("word", score, "Banzhaf", "attention"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("word", *(column.name for column in columns)))
     passes = "one pass" if explanation.passes == 1 else f"{explanation.passes:,} passes"
     notes = [f"± one standard error, from {explanation.samples} coalitions and {passes} of the classifier"]
     if explanation.converged is not None:
@@ -65,21 +71,40 @@ def _top_words(explanation: Explanation) -> str:
     )
 
 
-def _measured(value: float | None, stderr: float | None) -> str:
-    return f'{markup.format_signed(value)} <span class="error">± {markup.format_number(stderr)}</span>'
+def _strongest(explanation: Explanation) -> list[int]:
+    """Positions of the words with the largest scores, the largest first."""
+    scores = explanation.importance
+    return sorted(range(len(scores)), key=lambda position: -abs(scores[position]))[:MAX_WORDS]
+
+
+def _measured(column: Column, position: int) -> str:
+    """A number with its standard error; on hover, what that is made of."""
+    number = column.numbers[position]
+    if not column.stderr:
+        return (markup.format_signed if column.signed else markup.format_number)(number)
+    stderr, misfit = column.stderr[position], column.misfit[position] if column.misfit else None
+    return f"{markup.format_signed(number)} {_error(stderr, misfit)}"
+
+
+def _error(stderr: float | None, misfit: float | None) -> str:
+    parts = markup.error_parts(stderr, misfit)
+    title = f' title="{parts}"' if parts else ""
+    return f'<span class="error"{title}>± {markup.format_number(stderr)}</span>'
 
 
 def _pairs(explanation: Explanation) -> str:
+    words = [markup.isolate(word.text) for word in explanation.words]
     items = "".join(
-        f"<li>{markup.isolate(one.text)} – {markup.isolate(other.text)}: {markup.format_signed(value)}, "
-        f"{'synergy' if value > 0 else 'antagonism'}</li>"
-        for one, other, value in explanation.top_pairs(MAX_PAIRS)
+        f"<li>{words[pair.first]} – {words[pair.second]}: {markup.format_signed(pair.interaction)} "
+        f"{_error(pair.stderr, pair.misfit_stderr)}, {'synergy' if pair.interaction > 0 else 'antagonism'}</li>"
+        for pair in layout.strongest_pairs(explanation, MAX_PAIRS)
     )
-    caption = layout.describe_pairs(explanation, layout.strongest_pairs(explanation, MAX_ARCS))
+    drawn = layout.strongest_pairs(explanation, MAX_ARCS)
+    caption = markup.arcs_caption(explanation, drawn, scales_of(explanation).pairs)
     arcs = markup.scrollable("Arcs between words", arcs_svg(explanation, MAX_ARCS))
     return (
         f'<section class="card"><h3>Which pairs of words</h3>{arcs}'
-        f'<p class="legend">{caption}: solid arcs for synergy, dashed for antagonism</p>'
+        f'<p class="legend">{caption}</p>'
         f'<ol class="pairs">{items}</ol></section>'
     )
 

@@ -62,7 +62,7 @@ def _inference(gradio: Any, classifier: Classifier) -> None:
             label = "Temperature γ of the Ising model"
             temperature = _slider(gradio, "temperature", label, limits.TEMPERATURES, TEMPERATURE, 0.05, cold)
             more = "Coalitions of words: more make standard errors smaller."
-            samples = _slider(gradio, "samples", "Samples", limits.SAMPLES, SAMPLES, 8, more)
+            samples = _slider(gradio, "samples", "Samples", limits.SAMPLES, SAMPLES, 64, more)
         with gradio.Column(scale=3, min_width=300):
             result = gradio.HTML(markup.explanation_html(classifier.explain(*first[1:])), elem_id="explanation")
     answer = _guarded(lambda *values: markup.explanation_html(classifier.explain(*values)))

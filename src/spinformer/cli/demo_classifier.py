@@ -15,7 +15,6 @@ PAIRS = (
     ("A man in a red shirt is sleeping on a bench in the park.", "The man is not awake."),
     ("Two dogs are running through the snow.", "Two cats are resting at home."),
 )
-SAMPLES = 64  # coalitions for each explanation: more than the default, for smaller standard errors
 # From random weights: small enough to learn something in a minute on two cores.
 ENCODER = {"hidden_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 192}
 EPOCHS = 12
@@ -23,7 +22,7 @@ EPOCHS = 12
 
 def score_and_explain(model: str, output: Path) -> Path:
     """Score the classifier on the embedded test pairs and explain two pairs; the path of their report."""
-    explainer = Explainer.from_pretrained(model, samples=SAMPLES, pair_samples=SAMPLES // 2)
+    explainer = Explainer.from_pretrained(model)
     scores = evaluate(explainer.model, explainer.tokenizer, load_texts("sample:test")).scores
     low, high = scores.interval
     print(

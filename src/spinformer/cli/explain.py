@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spinformer.explain.inputs import CallOptions
 
 # Options of `Explainer` that are passed on where they are given.
-MODEL_OPTIONS = ("game", "additive", "samples", "pair_samples", "temperature", "max_length", "seed")
+MODEL_OPTIONS = ("game", "additive", "samples", "seconds", "temperature", "max_length", "seed")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,14 +51,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="masked passes for each text; they correct a game's values (default: 0 with a game, 512 for kernel-shap, "
         "200 for shapley-sampling)",
     )
-    add("--until", type=float, metavar="E", help="masked passes until every word's standard error is at most E")
+    add(
+        "--until",
+        type=float,
+        metavar="E",
+        help="masked passes until no word is off by more than E (95%% sure)",
+    )
     add("--html", type=Path, metavar="PATH", help="write a report as one HTML file that needs no other file")
     add("--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)")
     add("--output", type=Path, help="save the explanation as JSON; with --file, a folder of them")
     add("--game", type=Path, metavar="FOLDER", help="folder of the game, if it is not the model's own")
     add("--additive", type=Path, metavar="FOLDER", help="a saved additive explainer, for method additive-explainer")
-    add("--samples", type=int, help="coalitions for the values of words (default 16)")
-    add("--pair-samples", type=int, help="coalitions for the values of pairs (default 4)")
+    add("--samples", type=int, help="coalitions of the game behind its values (default: until their error is small)")
+    add("--seconds", type=float, help="time that --until may take for a batch of texts (default: no limit)")
     add("--temperature", type=float, help="temperature gamma of the Ising model (default 0.25)")
     add("--top", type=int, default=5, help="number of words and of pairs to list (default %(default)s)")
     add_max_length(parser)

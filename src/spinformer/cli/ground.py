@@ -14,8 +14,9 @@ from typing import get_args
 import torch
 
 from spinformer.cli.options import add_columns, add_device, add_model, text_columns
+from spinformer.models.game_head import Form
 from spinformer.models.masked import Masking
-from spinformer.training.game import GroundingOptions, train_game_head
+from spinformer.training.game import HELD_OUT, GroundingOptions, train_game_head
 
 HELP = {
     "epochs": "passes over the texts",
@@ -26,14 +27,19 @@ HELP = {
     "warmup": "part of the updates in which the learning rate rises",
     "masking": "how words are hidden",
     "max_length": "tokens kept; longer texts are cut",
+    "form": "readout of the game head: sums are quicker, attending is more exact",
     "layers": "hidden states that the game head reads",
-    "heads": "weighted sums over the tokens that the game head takes",
-    "dim": "width of all these sums together",
+    "heads": "attention heads of the readout, or weighted sums",
+    "dim": "width of all of them together",
     "hidden": "width of the hidden layer before them",
     "readout": "width of the network after them",
+    "reads": "how often the attending form reads the words",
     "save_steps": "updates between checkpoints",
     "seed": "random seed of weights, order and coalitions",
 }
+
+
+CHOICES = {"masking": get_args(Masking), "form": get_args(Form)}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +58,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         value, flag, text = getattr(defaults, option.name), "--" + option.name.replace("_", "-"), HELP[option.name]
         if option.name == "layers":
             add(flag, type=int, nargs="+", default=(), help=f"{text} (default: embeddings, middle and last)")
-        elif option.name == "masking":
-            add(flag, choices=get_args(Masking), default=value, help=f"{text} (default %(default)s)")
+        elif option.name in CHOICES:
+            add(flag, choices=CHOICES[option.name], default=value, help=f"{text} (default %(default)s)")
         else:
             add(flag, type=type(value), default=value, help=f"{text} (default %(default)s)")
 
@@ -62,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
     """Train the game head, measure it, and say how far it can be trusted."""
     from spinformer.data.sources import load_texts
     from spinformer.evaluate.explanations.report import report
-    from spinformer.evaluate.explanations.study import PAIR_SAMPLES, SAMPLES
     from spinformer.explain.explainer import Explainer
     from spinformer.models.loading import load_classifier
 
@@ -79,10 +84,9 @@ def run(args: argparse.Namespace) -> int:
     values = {option.name: getattr(args, option.name) for option in fields(GroundingOptions)}
     options = GroundingOptions(**values | {"layers": tuple(args.layers)})
     model, tokenizer = load_classifier(args.model, device=args.device)  # a game that its folder holds is replaced
-    head = train_game_head(model, tokenizer, training, output, options, resume=args.resume)
-    explainer = Explainer(
-        model, tokenizer, game=head, samples=SAMPLES, pair_samples=PAIR_SAMPLES, max_length=args.max_length
-    )
+    measured = held_out.select(range(min(HELD_OUT, len(held_out))))
+    head = train_game_head(model, tokenizer, training, output, options, held_out=measured, resume=args.resume)
+    explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length)
     findings = report(explainer, held_out)
     findings.save(output)
     print(findings)

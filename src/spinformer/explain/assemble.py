@@ -13,25 +13,29 @@ from spinformer.data.words import Words
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.record import Pair, Word
-from spinformer.explain.scoring import decided
+from spinformer.explain.scoring import decided, of_class
 from spinformer.games import Estimate, GameValues
 
 # The fields of `Word` that the game of a text fills; the last two only where they are estimated.
 FIELDS = ("shapley", "shapley_stderr", "banzhaf", "banzhaf_stderr", "gate", "field", "attention")
 FIELDS_STDERR = ("field_stderr", "attention_stderr")
+INDEX = {"shapley": "SV", "banzhaf": "BV"}
 
 
 @dataclass(frozen=True)
 class GameNumbers:
     """All numbers of the games of B texts.
 
-    values: Shapley and Banzhaf values and interactions; ising: the Ising model that they make, solved; errors: standard
-    errors of its fields and attention, (B, W) each, None where they are not estimated.
+    values: Shapley and Banzhaf values and interactions, with standard errors towards the classifier's own values;
+    misfit: the part of these that is due to the game, by the name of the index, None where it is not known; ising: the
+    Ising model that the values make, solved; errors: standard errors of its fields and attention, (B, W) each, None
+    where they are not estimated.
     """
 
     values: GameValues
     ising: GameAttention
     errors: tuple[Tensor, Tensor] | None
+    misfit: dict[str, Tensor] | None = None
 
     def columns(self) -> dict[str, Tensor]:
         """(B, W) each, by the field of `Word` that it fills."""
@@ -47,7 +51,7 @@ class Explained:
     """The texts of a batch and what the classifier says of them.
 
     labels: the class names; probabilities: (B, classes), of the whole texts; target: (B,), the class explained;
-    passes: forward passes spent on each text.
+    passes: forward passes spent on each text; notes: what a reader of each must know.
     """
 
     texts: Texts
@@ -55,7 +59,8 @@ class Explained:
     labels: Sequence[str]
     probabilities: Tensor
     target: Tensor
-    passes: int
+    passes: Sequence[int]
+    notes: Sequence[tuple[str, ...]]
 
 
 def from_game(
@@ -64,7 +69,6 @@ def from_game(
     numbers: GameNumbers,
     importance: str | Estimate,
     *,
-    samples: int,
     ess: Tensor | None = None,
 ) -> list[Explanation]:
     """Explanations with every number of the games.
@@ -77,14 +81,18 @@ def from_game(
         scores = {"importance": importance.values, "importance_stderr": importance.stderr}
     else:
         scores = {"importance": columns[importance], "importance_stderr": columns.get(f"{importance}_stderr")}
-    pairs = numbers.values.interactions
+    misfit, index = numbers.misfit or {}, INDEX.get(str(importance))
+    scores["misfit_stderr"] = None if index is None else misfit.get(index)
+    pair_index = "SII" if importance == "shapley" else "BII"
+    pairs = numbers.values.shapley_interactions if pair_index == "SII" else numbers.values.interactions
     return _explanations(
         method,
         batch,
         {**scores, **columns},
-        _pairs(pairs.values, pairs.stderr, batch.words),
+        _pairs(pairs.values, pairs.stderr, misfit.get(pair_index), batch.words),
+        pair_index=pair_index,
         base_values=numbers.values.empty.tolist(),
-        samples=samples,
+        samples=numbers.values.shapley.ess[:, 0].long().tolist(),
         ess=None if ess is None else ess.tolist(),
         converged=numbers.ising.solved.converged.tolist(),
     )
@@ -100,6 +108,7 @@ def from_scores(
     before: int,
     *,
     stderr: Tensor | None = None,
+    base_values: Sequence[float] | None = None,
     columns: Mapping[str, Tensor] | None = None,
     interactions: Tensor | None = None,
     samples: int = 0,
@@ -109,23 +118,31 @@ def from_scores(
 ) -> list[Explanation]:
     """Explanations of scores alone, (B, W).
 
-    before: passes of the classifier before the scores were computed; stderr: their standard errors; columns: further
-    fields of `Word`, (B, W) each; interactions: of the pairs, (B, W, W); ess, converged: (B,), of an Ising model;
+    before: passes of the classifier before the scores were computed; stderr: their standard errors; base_values: v of
+    no words, of each text, asked for where they are not given; columns: further fields of `Word`, (B, W) each;
+    interactions: of the pairs, (B, W, W); ess, converged: (B,), of an Ising model;
     probabilities: (B, classes), of the full texts. Without them the classifier is asked once more.
     """
     if probabilities is None:
         probabilities = context.classifier.full_probabilities(words)
     probabilities = probabilities.cpu()
-    passes = (context.classifier.passes - before) // len(texts)
-    batch = Explained(texts, words, context.labels, probabilities, decided(probabilities, target), passes)
-    pairs = None if interactions is None else _pairs(interactions, None, words)
+    chosen = decided(probabilities, target)
+    if base_values is None:
+        nothing = torch.zeros_like(words.mask)
+        empty = context.classifier.row_probabilities(words, torch.arange(len(texts)), nothing).cpu()
+        base_values = of_class(empty, chosen).tolist()
+    passes = [(context.classifier.passes - before) // len(texts)] * len(texts)
+    notes: list[tuple[str, ...]] = [()] * len(texts)
+    batch = Explained(texts, words, context.labels, probabilities, chosen, passes, notes)
+    pairs = None if interactions is None else _pairs(interactions, None, None, words)
     fields = {"importance": scores, "importance_stderr": stderr, **(columns or {})}
     return _explanations(
         method,
         batch,
         fields,
         pairs,
-        samples=samples,
+        samples=[samples] * len(texts),
+        base_values=base_values,
         ess=None if ess is None else ess.tolist(),
         converged=None if converged is None else converged.tolist(),
     )
@@ -143,10 +160,11 @@ def _explanations(
     columns: Mapping[str, Tensor | None],
     pairs: list[tuple[Pair, ...]] | None,
     *,
-    samples: int,
+    samples: Sequence[int],
     base_values: Sequence[float] | None = None,
     ess: Sequence[float] | None = None,
     converged: Sequence[bool] | None = None,
+    pair_index: str | None = None,
 ) -> list[Explanation]:
     names = [name for name, column in columns.items() if column is not None]
     tensors = [column.float() for column in columns.values() if column is not None]
@@ -166,10 +184,12 @@ def _explanations(
                 pairs=() if pairs is None else pairs[row],
                 base_value=None if base_values is None else base_values[row],
                 method=method,
-                passes=batch.passes,
-                samples=samples,
+                passes=batch.passes[row],
+                samples=samples[row],
                 ess=None if ess is None else ess[row],
                 converged=None if converged is None else converged[row],
+                pair_index=pair_index if pairs is not None and pairs[row] else None,
+                notes=batch.notes[row],
             )
         )
     return explanations
@@ -180,17 +200,26 @@ def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:
     return {name: cell for name, cell in zip(names, cells, strict=True) if math.isfinite(cell)}
 
 
-def _pairs(interactions: Tensor, stderr: Tensor | None, words: Words) -> list[tuple[Pair, ...]]:
+def _pairs(interactions: Tensor, stderr: Tensor | None, misfit: Tensor | None, words: Words) -> list[tuple[Pair, ...]]:
     """The pairs i < j of each text, from matrices (B, W, W)."""
     width = words.mask.shape[1]
     first, second = torch.triu_indices(width, width, 1)
     left, right = first.tolist(), second.tolist()
     values = interactions.cpu()[:, first, second].tolist()
-    errors: list[list[float | None]] = [[None] * len(left)] * len(values)
-    if stderr is not None:
-        rows = stderr.cpu()[:, first, second].tolist()
-        errors = [[error if math.isfinite(error) else None for error in row] for row in rows]
+    columns = [_finite(matrix, first, second, len(values)) for matrix in (stderr, misfit)]
     return [
-        tuple(Pair(*pair) for pair in zip(left, right, values[row], errors[row], strict=True) if pair[1] < len(text))
+        tuple(
+            Pair(*pair)
+            for pair in zip(left, right, values[row], *(column[row] for column in columns), strict=True)
+            if pair[1] < len(text)
+        )
         for row, text in enumerate(words.words)
     ]
+
+
+def _finite(matrix: Tensor | None, first: Tensor, second: Tensor, texts: int) -> list[list[float | None]]:
+    """The entries of matrices (B, W, W) for pairs, None where they are not known."""
+    if matrix is None:
+        return [[None] * len(first)] * texts
+    rows = matrix.cpu()[:, first, second].tolist()
+    return [[error if math.isfinite(error) else None for error in row] for row in rows]

@@ -12,9 +12,10 @@ from spinformer.models.masked import MaskedClassifier
 class Context:
     """classifier: answers for masked texts, and counts its passes; grounded: the classifier with its game, None without
     one; additive: the scorer of a trained additive explainer, None where there is none; passes: masked passes for
-    each text, 0 for the method's own number; until: the standard error of Shapley values at which to stop, None to
-    spend all passes; temperature, weighting: of the Ising model; seed: of the coalitions; game_error: why the game in
-    the model's folder cannot be used, None where it can or there is none.
+    each text, 0 for the method's own number; until: the largest error of any word that is allowed, None to spend
+    `passes`; seconds: the time that `until` may take for a batch of texts; temperature, weighting: of the Ising model;
+    seed: of the coalitions; game_error: why the game in the model's folder cannot be used, None where it can or there
+    is none.
     """
 
     classifier: MaskedClassifier
@@ -26,6 +27,7 @@ class Context:
     weighting: Weighting = "uniform"
     seed: int = 0
     game_error: str | None = None
+    seconds: float | None = None
 
     @property
     def labels(self) -> list[str]:

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
 
@@ -15,7 +16,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
-from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, find_game_head
+from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, check_samples, find_game_head
 from spinformer.explain.inputs import (
     CallOptions,
     Corpus,
@@ -33,14 +34,14 @@ from spinformer.models.game_head import GameHead, built_in_game
 from spinformer.models.hidden_states import evaluation_mode
 from spinformer.models.loading import load_classifier
 from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
-from spinformer.training.game import GroundingOptions, train_game_head
+from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-# Coalitions for the values of words and of pairs: as many as leave an explanation at about one and a half predictions.
-SAMPLES, PAIR_SAMPLES = 16, 4
 MAX_LENGTH = 128
+# Coalitions of an explanation that is quick rather than exact.
+QUICK = 128
 # Texts explained at a time, and seconds after which a progress bar shows.
 BATCH, DELAY = 32, 2.0
 
@@ -51,10 +52,10 @@ class Explainer:
     model, tokenizer: any Hugging Face sequence classifier. game: its game head, or the folder that holds one; by
     default the one in the model's own folder, or the one that the model was trained with. A classifier without a game
     is explained by masked passes. masking: how words are hidden; by default as in the game, or "attention". additive: a
-    trained `AdditiveExplainer` or its folder, for method "additive-explainer". samples, pair_samples: coalitions for
-    the values of words and of pairs in the game; temperature, weighting: of the Ising model; max_length: tokens kept of
-    a text; batch_size: masked texts that go through the classifier at once; bf16: masked passes in bfloat16; seed: of
-    the coalitions.
+    trained `AdditiveExplainer` or its folder, for method "additive-explainer". samples: coalitions of the game behind
+    its values, 0 for as many as leave a small error (QUICK is quicker and less exact); seconds: that `until` may take
+    for a batch of texts; temperature, weighting: of the Ising model; max_length: tokens kept of a text; batch_size:
+    masked texts that go through the classifier at once; bf16: masked passes in bfloat16; seed: of the coalitions.
     """
 
     def __init__(
@@ -65,8 +66,8 @@ class Explainer:
         game: GameHead | Path | str | None = None,
         masking: Masking | None = None,
         additive: Scorer | Path | str | None = None,
-        samples: int = SAMPLES,
-        pair_samples: int = PAIR_SAMPLES,
+        samples: int = 0,
+        seconds: float | None = None,
         temperature: float = TEMPERATURE,
         weighting: Weighting = "uniform",
         max_length: int = MAX_LENGTH,
@@ -74,11 +75,12 @@ class Explainer:
         bf16: bool = False,
         seed: int = 0,
     ) -> None:
-        checks.at_least("samples", samples, 4)  # fewer give no standard error
-        checks.at_least("pair_samples", pair_samples, 4)
+        check_samples(samples)
+        if seconds is not None:
+            checks.positive("seconds", seconds)
         checks.choice("weighting", weighting, get_args(Weighting))
         checks.positive("temperature", temperature)
-        self.samples, self.pair_samples = samples, pair_samples
+        self.samples, self.seconds = samples, seconds
         self.temperature, self.weighting, self.max_length, self.seed = temperature, weighting, max_length, seed
         self.game_error: str | None = None
         head = self._find_game(model, game)
@@ -133,7 +135,7 @@ class Explainer:
         method: "auto" is `shapley` where the classifier has a game and `kernel-shap` where not; `methods()` lists what
         this classifier offers. target: the class to explain, by name or number; by default the predicted one. passes:
         masked passes for each text. They correct the values of a game, and are what sampling methods spend; 0 stands
-        for the method's own number. until: spend passes until every word's standard error is at most this.
+        for the method's own number. until: spend passes until, with 95% confidence, no word's value is off by more.
         """
         texts = as_texts(text, text_pair)
         context = self.context(passes=passes, until=until)
@@ -184,6 +186,7 @@ class Explainer:
             self.weighting,
             self.seed if seed is None else seed,
             self.game_error,
+            self.seconds,
         )
 
     def ground(
@@ -198,7 +201,8 @@ class Explainer:
 
         texts: texts, pairs of texts, a file, or a named set such as "snli:train". output: the folder for the game head;
         in the model's own folder every `Explainer` finds it. Without `output` only this explainer has the game.
-        resume: continue from the checkpoint that a stopped run left there. options: those of
+        resume: continue from the checkpoint that a stopped run left there. A part of the texts, at most 100, is
+        held out, to measure how far the game is from the classifier. options: those of
         `spinformer.training.game.GroundingOptions`; masking and max_length are this explainer's unless given. Returns
         this explainer, which now explains by its game.
         """
@@ -210,13 +214,14 @@ class Explainer:
             raise TypeError(f"unknown option(s) {', '.join(unknown)}; there are: {', '.join(names)}")
         inherited = {"masking": self.classifier.masking, "max_length": self.max_length}
         settings = GroundingOptions(**{**inherited, **options})
-        corpus = grounding_texts(texts)
+        training, held_out = hold_out(grounding_texts(texts), settings.seed)
+        train = partial(train_game_head, self.model, self.tokenizer, training)
         with evaluation_mode(self.model):
             if output is not None:
-                head = train_game_head(self.model, self.tokenizer, corpus, Path(output), settings, resume=resume)
+                head = train(Path(output), settings, held_out=held_out, resume=resume)
             else:
                 with tempfile.TemporaryDirectory() as folder:
-                    head = train_game_head(self.model, self.tokenizer, corpus, Path(folder), settings)
+                    head = train(Path(folder), settings, held_out=held_out)
             if settings.masking != self.classifier.masking:
                 batch_size, bf16 = self.classifier.batch_size, self.classifier.bf16
                 self.classifier = MaskedClassifier(self.model, self.tokenizer, settings.masking, batch_size, bf16)
@@ -251,7 +256,7 @@ class Explainer:
         return AdditiveExplainer.load(Path(additive), self.classifier) if isinstance(additive, Path | str) else additive
 
     def _with_game(self, head: GameHead) -> GroundedClassifier:
-        return GroundedClassifier(self.model, head, self.samples, self.pair_samples)
+        return GroundedClassifier(self.model, head, self.samples)
 
     def _method(self, name: str, context: Context) -> Method:
         """The method of this name, or a ValueError that says what the classifier lacks for it."""

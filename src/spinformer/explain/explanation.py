@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import shapiq
     from matplotlib.figure import Figure
 
-FORMAT = 2
+FORMAT = 3
 PlotKind = Literal["words", "pairs", "arcs"]
 Record = TypeVar("Record")
 
@@ -106,17 +106,24 @@ class Explanation(ExplanationRecord):
 
 
 def _current(stored: dict[str, Any]) -> dict[str, Any]:
-    """The stored fields under their present names; in format 1 the scores were always Shapley values."""
+    """The stored fields under their present names.
+
+    Before format 3 the interactions were always Banzhaf's, and misfit was not known; in format 1 the scores were always
+    Shapley values.
+    """
     version = stored.pop("format", None)
     if version == FORMAT:
-        return stored
-    if version != 1:
-        raise ValueError(f"its format must be 1 or {FORMAT}; got {version!r}")
-    words = [
-        {**word, "importance": word["shapley"], "importance_stderr": word["shapley_stderr"]} for word in stored["words"]
-    ]
-    base_value, method = stored.pop("empty_value"), "shapley" if stored["method"] == "grounded" else "kernel-shap"
-    return {**stored, "words": words, "target": stored["label"], "base_value": base_value, "method": method}
+        return {**stored, "notes": tuple(stored["notes"])}
+    if version not in (1, 2):
+        raise ValueError(f"its format must be 1, 2 or {FORMAT}; got {version!r}")
+    if version == 1:
+        for word in stored["words"]:
+            word.update(importance=word["shapley"], importance_stderr=word["shapley_stderr"])
+        method = "shapley" if stored["method"] == "grounded" else "kernel-shap"
+        stored.update(target=stored["label"], base_value=stored.pop("empty_value"), method=method)
+    for part in (*stored["words"], *stored["pairs"]):
+        part["misfit_stderr"] = None
+    return {**stored, "pair_index": "BII" if stored["pairs"] else None, "notes": ()}
 
 
 def _checked(kind: type[Record], values: Mapping[str, Any]) -> Record:

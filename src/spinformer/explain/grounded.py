@@ -14,6 +14,8 @@ from spinformer.attention.from_game import GameAttention, Units, attention_from_
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values
+from spinformer.games.one_pass import PLAYER_INDICES
+from spinformer.games.quadrature import GAME_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, PredictedGames, built_in_game
 from spinformer.models.masked import Masking, check_classes
@@ -28,6 +30,10 @@ SOFTENING = 4.0
 # The couplings' share of the critical strength, at which the mean field ceases to be unique.
 COUPLING_SHARE = 0.2
 
+# Coalitions for an index that is neither Shapley's nor Banzhaf's, and for Gibbs weights, where `samples` is 0.
+DRAWS, ANNEALED = 256, 32
+UNMEASURED = "it was not measured how far this game is from the classifier: standard errors are those of sampling alone"
+
 # Game heads that were read for models in use, with the file and device they were read for. A game head is checked
 # against all weights of its model, which takes longer than an explanation.
 _LOADED: WeakKeyDictionary[Any, tuple[Any, GameHead]] = WeakKeyDictionary()
@@ -37,18 +43,17 @@ _LOADED: WeakKeyDictionary[Any, tuple[Any, GameHead]] = WeakKeyDictionary()
 class GroundedClassifier:
     """A classifier and the game head that was learnt for it, or that it was trained with (pooling head "grounded").
 
-    samples, pair_samples: coalitions for the values of words and of pairs; they cost no pass of the classifier.
+    samples: coalitions of the game behind all values, which cost no pass of the classifier; 0 for as many as leave a
+    small error (`spinformer.games.estimate_all`).
     """
 
     model: Any
     head: GameHead
-    samples: int = 32
-    pair_samples: int = 8
+    samples: int = 0
 
     def __post_init__(self) -> None:
         check_classes(self.model)
-        checks.at_least("samples", self.samples, 4)  # fewer give no standard error
-        checks.at_least("pair_samples", self.pair_samples, 4)
+        check_samples(self.samples)
 
     @property
     def masking(self) -> Masking:
@@ -62,14 +67,29 @@ class GroundedClassifier:
 
     @torch.no_grad()
     def values(self, games: PredictedGames, index: str, seed: int = 0, target: Tensor | None = None) -> Estimate:
-        """The values of one index, by its name, with standard errors."""
-        return estimate_values(games.game(target), index, self.samples, seed=torch.tensor(seed), shared=True)
+        """The values of one index of words, by its name, with standard errors of sampling."""
+        if index in PLAYER_INDICES:
+            return self.all_values(games, seed, target).by_index[index]
+        samples = self.samples or DRAWS
+        return estimate_values(games.game(target), index, samples, seed=torch.tensor(seed), shared=True)
 
     @torch.no_grad()
     def all_values(self, games: PredictedGames, seed: int = 0, target: Tensor | None = None) -> GameValues:
-        """Shapley and Banzhaf values and interactions, from one evaluation of the game."""
-        pair_samples = min(self.samples, self.pair_samples)
-        return estimate_all(games.game(target), self.samples, pair_samples, seed=torch.tensor(seed))
+        """Shapley and Banzhaf values and interactions, all from the same coalitions."""
+        return estimate_all(games.game(target), self.samples, seed=torch.tensor(seed))
+
+    @torch.no_grad()
+    def misfit(self, games: PredictedGames, values: GameValues, target: Tensor) -> dict[str, Tensor] | None:
+        """The standard errors of each index of `values` that are due to the game; None where they were not measured."""
+        measured = self.head.misfit
+        if measured is None:
+            return None
+        confidence = games.full.exp().gather(1, target[:, None].to(games.full.device)).squeeze(1)
+        return {name: measured.stderr(name, values, confidence, games.mask) for name in GAME_INDICES}
+
+    def notes(self, words: int) -> tuple[str, ...]:
+        """What a reader must know of explanations by this game, of a text of so many words."""
+        return (UNMEASURED,) if self.head.misfit is None else self.head.misfit.notes(words)
 
     @torch.no_grad()
     @full_precision
@@ -90,9 +110,16 @@ class GroundedClassifier:
         if weighting == "uniform":
             return attention_of(game, self.all_values(games, seed, target), temperature)
         gate, temperatures, units = _units(game, temperature)
+        samples = self.samples or ANNEALED
         return game_attention(
-            game, gate, temperatures, GIBBS, units, budget=self.samples, seed=torch.tensor(seed), shared=True
+            game, gate, temperatures, GIBBS, units, budget=samples, seed=torch.tensor(seed), shared=True
         )
+
+
+def check_samples(samples: int) -> None:
+    """A ValueError unless `samples` is 0 or enough for a standard error."""
+    if samples and samples < 4:
+        raise ValueError(f"samples must be 0 or at least 4; got {samples}")
 
 
 def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
@@ -119,7 +146,7 @@ def attention_of(game: Game, values: GameValues, temperature: float = TEMPERATUR
     gate, temperatures, units = _units(game, temperature)
     stacked = torch.stack([values.shapley.values, values.banzhaf.values], 1)  # (B, 2, n)
     couplings = DenseCouplings(values.interactions.values, hollow=True)
-    ess = torch.full_like(temperatures, values.shapley.budget)
+    ess = values.shapley.ess[:, 0].to(temperatures)
     return attention_from_values(game, stacked, couplings, gate, temperatures, UNIFORM, units, ess)
 
 

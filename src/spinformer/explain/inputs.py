@@ -37,7 +37,7 @@ class ExplainOptions(CallOptions, total=False):
     masking: Masking | None
     additive: Scorer | Path | str | None
     samples: int
-    pair_samples: int
+    seconds: float | None
     temperature: float
     weighting: Weighting
     max_length: int

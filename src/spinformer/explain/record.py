@@ -5,21 +5,27 @@ from dataclasses import dataclass
 
 from spinformer._base import checks
 
+# Standard errors on either side that make a 95% interval.
+DEVIATIONS = 1.96
+
 
 @dataclass(frozen=True)
 class Word:
     """One word of an explained text.
 
     text: the word; side: 0 for the first text, 1 for the second. importance: the score that the explanation's method
-    gives the word for the explained class; importance_stderr: its standard error, 0 where it is exact, None where it is
-    not known. shapley, banzhaf: both values in the game v(C), with standard errors; gate, field, attention: of the
-    Ising model that the game makes. All of these are None where the method does not compute them.
+    gives the word for the explained class; importance_stderr: its standard error towards the classifier's own value, 0
+    where it is exact, None where it is not known; misfit_stderr: the part of it that is due to the game, which only
+    predicts the classifier (the rest is sampling: its square and that of the sampling error add up). shapley, banzhaf:
+    both values in the game v(C), with standard errors; gate, field, attention: of the Ising model that the game makes.
+    All of these are None where the method does not compute them.
     """
 
     text: str
     side: int
     importance: float
     importance_stderr: float | None = None
+    misfit_stderr: float | None = None
     shapley: float | None = None
     shapley_stderr: float | None = None
     banzhaf: float | None = None
@@ -36,13 +42,14 @@ class Pair:
     """Two words by their positions, first < second.
 
     interaction: positive where both together add more than the sum of both alone (synergy), negative where they add
-    less (antagonism); stderr: its standard error, None where it is not known.
+    less (antagonism); stderr, misfit_stderr: as for a word's importance.
     """
 
     first: int
     second: int
     interaction: float
     stderr: float | None = None
+    misfit_stderr: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,8 @@ class ExplanationRecord:
     against `target`, `pairs` empty where the method computes none; base_value: the probability of `target` with every
     word hidden, None where the method does not ask for it; method: its name; passes: forward passes of the classifier;
     samples: coalitions behind the words' values; ess: effective sample size of the Ising model's estimates; converged:
-    whether its mean field was reached.
+    whether its mean field was reached; pair_index: what the pairs' interactions are, "SII" (Shapley's) or "BII"
+    (Banzhaf's), None where it is neither; notes: what a reader must know before relying on the numbers, a line each.
     """
 
     texts: tuple[str, ...]
@@ -69,6 +77,8 @@ class ExplanationRecord:
     samples: int
     ess: float | None = None
     converged: bool | None = None
+    pair_index: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def importance(self) -> list[float]:
@@ -79,6 +89,12 @@ class ExplanationRecord:
     def importance_stderr(self) -> list[float]:
         """The standard error of each score, NaN where it is not known."""
         return [_number(word.importance_stderr) for word in self.words]
+
+    @property
+    def importance_interval(self) -> list[tuple[float, float]]:
+        """The 95% interval of each score, NaN where its standard error is not known."""
+        reach = [DEVIATIONS * error for error in self.importance_stderr]
+        return [(value - part, value + part) for value, part in zip(self.importance, reach, strict=True)]
 
     @property
     def attention(self) -> list[float]:

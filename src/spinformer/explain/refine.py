@@ -1,95 +1,222 @@
-"""Refinement: the game's values, corrected by masked passes that are spent on what the game misses.
+"""Refinement: masked passes of the classifier, spent on what its game misses.
 
     value(v) = value(g) + value(v - g)
 
 for every index, since indices are linear in the game: g is the predicted game, whose values cost no pass, and v the
-classifier's. Where g is close to v the difference is small, and so is the error of its estimate.
+classifier's. The values of v - g are read from the passes by a Gaussian process (`spinformer.games.evidence`). It is
+drawn to 0, so few passes change little, and it looks at the words that do something in the game. Without a game g is 0,
+and the same code starts from nothing.
 """
 
 import math
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from spinformer._base.progress import progress
 from spinformer.data.words import Words
-from spinformer.explain.masked import PASSES, CachedGame, largest_error, values_until
-from spinformer.games import Estimate, GameValues, estimate_all, exact_values
-from spinformer.games.game import Game
-from spinformer.models.masked import ConfidenceGame
+from spinformer.explain.scoring import text_seed
+from spinformer.games import Estimate, GameValues, estimate_all
+from spinformer.games.designs import paired_design
+from spinformer.games.evidence import regress
+from spinformer.games.quadrature import GAME_INDICES, player_weights
+from spinformer.models.game_head import GameHead, PredictedGames
+from spinformer.models.masked import MaskedClassifier
 
-# Words of a text whose predicted game is enumerated; coalitions for the values of longer ones, and how many `until` may
-# ask for: they cost no pass of the classifier.
-ENUMERATED, SAMPLES, PAIR_SAMPLES, MAX_SAMPLES = 14, 256, 32, 2**14
+# Masked passes where none are asked for; the first that `until` spends; the most, whatever it says.
+PASSES, FIRST, MAX_PASSES = 512, 64, 8192
+MIN_PASSES = 4
+# Coalitions of the game: its own values must not be what is least known.
+SAMPLES = 1024
+# Passes between two steps of the progress bar, which shows after DELAY seconds.
+STEP, DELAY = 64, 2.0
+# How much wider intervals are than the Gaussian process says, where no held-out texts told.
+WIDENING = 1.15
+ESTIMATES = {"shapley": "SV", "banzhaf": "BV"}
 
 
-class DifferenceGame(Game):
-    """v(C) - g(C) of two games of the same players."""
+@dataclass(frozen=True)
+class Refined:
+    """values: of the classifier, as a batch; misfit: the part of the standard errors of each of GAME_INDICES that is
+    due to the game, None without one; passes: masked passes of each text.
+    """
 
-    def __init__(self, game: Game, predicted: Game) -> None:
-        self.game, self.predicted = game, predicted
-        self.batch, self.players, self.batched, self.mask = 1, game.players, True, None
-        self.dtype, self.device = torch.float32, torch.device("cpu")
+    values: GameValues
+    misfit: dict[str, Tensor] | None
+    passes: list[int]
 
-    def evaluate(self, coalitions: Tensor) -> Tensor:
-        """(1, K)."""
-        predicted = self.predicted.evaluate(coalitions.to(self.predicted.device)).cpu()
-        return self.game.evaluate(coalitions) - predicted
+
+@dataclass
+class _Text:
+    """What is known of one text: the coalitions asked, (K, n), of which the first is empty, and the answers v and g."""
+
+    players: int
+    seed: Tensor
+    full: float
+    asked: Tensor
+    answers: Tensor = field(default_factory=lambda: torch.zeros(0))
+    predicted: Tensor = field(default_factory=lambda: torch.zeros(0))
+    game: GameValues | None = None
+    found: GameValues | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether all coalitions were asked."""
+        return len(self.answers) == 2 ** min(self.players, 62)
+
+    def new(self, passes: int) -> Tensor:
+        """Coalitions for so many passes, all words need none; without those asked before."""
+        design = paired_design(self.players, passes + 1, self.seed)
+        if len(design) < 2 ** min(self.players, 62):
+            return design[len(self.asked) :]
+        bits = 2 ** torch.arange(self.players)  # all coalitions are in another order than some of them
+        return design[~torch.isin((design * bits).sum(1), (self.asked * bits).sum(1))]
 
 
 @torch.no_grad()
-def refined_values(
-    real: ConfidenceGame,
-    predicted: Game | None,
+def refine(
+    classifier: MaskedClassifier,
     words: Words,
-    full_value: float,
-    passes: int,
-    until: float | None,
-    seed: int,
+    probabilities: Tensor,
+    classes: Tensor,
+    games: PredictedGames | None,
+    head: GameHead | None,
+    *,
+    passes: int = 0,
+    until: float | None = None,
+    seconds: float | None = None,
+    seed: int = 0,
     estimates: Sequence[str] = ("shapley",),
-) -> tuple[GameValues, Game]:
-    """Values of one text's words from masked passes, and the game that they are of.
+) -> Refined:
+    """Values of the words of a batch of texts, from `passes` masked passes of each (0 stands for PASSES).
 
-    real: the classifier's game; predicted: the game head's, None where there is none; full_value: v(N), which is known;
-    passes: masked passes, 0 for PASSES; until, estimates: see `values_until`.
+    probabilities: of the full texts, (B, classes); classes: those explained, (B,); games, head: the game and its game
+    head, None without one. until: passes are doubled, from `passes` or FIRST, until with 95% confidence no word's value
+    in `estimates` is off by more than this; seconds: or until so much time is spent. A text whose 2^n coalitions fit is
+    enumerated, and its values are exact. The standard errors of the result say what was reached.
     """
-    budget = passes or PASSES
-    game = CachedGame(real, full_value)
-    if predicted is None or 2 ** min(game.players, 62) <= budget:
-        return values_until(game, words, budget, until, seed, estimates), game
-    values = _predicted_values(predicted, seed, until, estimates)
-    left = None
-    if until is not None:  # what the sampling of the predicted game leaves of the error that is allowed
-        sampling = min(largest_error(values, estimates), 0.9 * until)
-        left = math.sqrt(until**2 - sampling**2)
-    correction = values_until(DifferenceGame(game, predicted), words, budget, left, seed, estimates)
-    return _sum(values, correction), game
-
-
-def _predicted_values(game: Game, seed: int, until: float | None, estimates: Sequence[str]) -> GameValues:
-    """Exact for few words; otherwise, with `until`, sampled until the standard errors are at most half of it."""
-    if game.players <= ENUMERATED:
-        empty = game(torch.zeros(1, game.players, dtype=torch.bool, device=game.device)).squeeze(-1)
-        exact = [exact_values(game, index) for index in ("SV", "BV", "BII")]
-        parts = [Estimate(value, torch.zeros_like(value), torch.ones_like(value), 2**game.players) for value in exact]
-        return GameValues(parts[0], parts[1], parts[2], empty)
-    samples = SAMPLES
-    values = estimate_all(game, samples, PAIR_SAMPLES, seed=torch.tensor(seed))
-    while until is not None and largest_error(values, estimates) > until / 2 and samples < MAX_SAMPLES:
-        samples *= 2
-        values = estimate_all(game, samples, PAIR_SAMPLES, seed=torch.tensor(seed))
-    return values
-
-
-def _sum(first: GameValues, second: GameValues) -> GameValues:
-    """Values add up, and so do the variances of independent estimates."""
-    parts = [
-        Estimate(
-            one.values.cpu() + other.values,
-            torch.hypot(one.stderr.cpu(), other.stderr),
-            other.ess,
-            other.budget,
-        )
-        for one, other in zip(first[:3], second[:3], strict=True)
+    if passes and passes < MIN_PASSES:
+        raise ValueError(f"expected at least {MIN_PASSES} passes; got {passes}")
+    counts, start = words.counts.tolist(), time.monotonic()
+    full = probabilities.gather(1, classes[:, None].to(probabilities.device)).squeeze(1).tolist()
+    texts = [
+        _Text(count, text_seed(words, row, seed), full[row], torch.zeros(0, count, dtype=torch.bool))
+        for row, count in enumerate(counts)
     ]
-    return GameValues(parts[0], parts[1], parts[2], first.empty.cpu() + second.empty)
+    scale: Tensor | None = None
+    if games is not None and head is not None:
+        values = estimate_all(games.game(classes), SAMPLES, seed=torch.tensor(seed))
+        for row, text in enumerate(texts):
+            text.game = values.row(row, text.players)
+        if head.misfit is not None:
+            error = head.misfit.stderr("SV", values, torch.tensor(full), games.mask).square()
+            scale = (error.sum(-1) / games.mask.sum(-1)).sqrt().cpu()
+    size = passes or (PASSES if until is None else FIRST)
+    active = list(range(len(texts)))
+    while active:
+        _ask(classifier, words, classes, texts, active, size, games)
+        for row in active:
+            texts[row].found = _regress(texts[row], None if scale is None else float(scale[row]))
+        if until is None or 2 * size > MAX_PASSES:
+            break
+        spent = time.monotonic() - start
+        if seconds is not None and 3 * spent > seconds:  # the next round takes twice as long as all before
+            break
+        active = [row for row in active if _largest_error(texts[row], estimates, head) > until]
+        size *= 2
+    return _collect(texts, words.mask.shape[1], head)
+
+
+def _ask(
+    classifier: MaskedClassifier,
+    words: Words,
+    classes: Tensor,
+    texts: Sequence[_Text],
+    active: Sequence[int],
+    size: int,
+    games: PredictedGames | None,
+) -> None:
+    """Spend the passes that these texts still lack for `size`, all texts together."""
+    width, new = words.mask.shape[1], {row: texts[row].new(size) for row in active}
+    owner = torch.cat([torch.full((len(rows),), row) for row, rows in new.items()])
+    asked = torch.cat([functional.pad(rows, (0, width - rows.shape[1])) for rows in new.values()])
+    counts = words.counts.cpu()[owner]
+    whole = asked.sum(1) == counts  # known already
+    answers = torch.tensor([texts[row].full for row in owner.tolist()])
+    open_rows = (~whole).nonzero().squeeze(1)
+    step = STEP if classifier.device.type == "cpu" else 64 * STEP
+    parts = open_rows.split(step) if len(open_rows) else ()
+    for part in progress(parts, "masked passes", delay=DELAY) if len(parts) > 1 else parts:
+        rows = classifier.row_probabilities(words, owner[part], asked[part]).cpu()
+        answers[part] = rows[torch.arange(len(part)), classes.cpu()[owner[part]]]
+    for row, rows in new.items():
+        text = texts[row]
+        text.asked = torch.cat([text.asked, rows])
+        text.answers = torch.cat([text.answers, answers[owner == row]])
+        if games is not None and len(rows):
+            own = games.select([row], text.players).game(classes[row : row + 1])
+            text.predicted = torch.cat([text.predicted, own.evaluate(rows[None].to(own.device))[0].cpu()])
+
+
+def _regress(text: _Text, scale: float | None) -> GameValues:
+    """The values of v - g, or of v, and their standard errors."""
+    if text.game is None:
+        return regress(text.asked, text.answers).values
+    weights = player_weights(text.game.activity[0])
+    return regress(text.asked, text.answers - text.predicted, weights=weights, scale=scale).values
+
+
+def _widening(index: str, head: GameHead | None) -> float:
+    """What held-out texts say about the standard errors that passes leave."""
+    return WIDENING if head is None or head.misfit is None else head.misfit.scales[index].refined
+
+
+def _largest_error(text: _Text, estimates: Sequence[str], head: GameHead | None) -> float:
+    """The largest error of any word, with 95% confidence for all words together."""
+    if text.known:
+        return 0.0
+    deviations = math.sqrt(2) * float(torch.erfinv(torch.tensor(1 - 0.05 / text.players, dtype=torch.float64)))
+    assert text.found is not None
+    largest = 0.0
+    for name in estimates:
+        left = _widening(ESTIMATES[name], head) * getattr(text.found, name).stderr
+        if text.game is not None:
+            left = torch.hypot(left, getattr(text.game, name).stderr.double())
+        largest = max(largest, float(left.max()))
+    return deviations * largest
+
+
+def _collect(texts: Sequence[_Text], width: int, head: GameHead | None) -> Refined:
+    """The sums value(g) + value(v - g) as a batch."""
+    budget = max(len(text.answers) for text in texts)
+    parts, misfit = {}, {}
+    for name in GAME_INDICES:
+        columns: list[list[Tensor]] = [[], [], []]
+        for text in texts:
+            for column, part in zip(columns, _sum(text, name, _widening(name, head)), strict=True):
+                column.append(functional.pad(part.float(), [0, width - text.players] * (part.dim() - 1)))
+        values, stderr, misfit[name] = (torch.cat(column) for column in columns)
+        asked = torch.tensor([float(len(text.answers)) for text in texts])
+        ess = asked.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+        parts[name] = Estimate(values, stderr, ess, budget)
+    empty = torch.tensor([float(text.answers[0]) for text in texts])
+    spent = [len(text.answers) - 1 for text in texts]
+    return Refined(GameValues.of(parts, empty), None if head is None else misfit, spent)
+
+
+def _sum(text: _Text, name: str, widening: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Value and standard error of v, and the part of it that the passes leave; a text that was enumerated is exact."""
+    assert text.found is not None
+    if text.known and text.game is not None:
+        exact = regress(text.asked, text.answers).values.by_index[name]
+        return exact.values, exact.stderr, exact.stderr
+    found = text.found.by_index[name]
+    left = widening * found.stderr
+    if text.game is None:
+        return found.values, left, left
+    base = text.game.by_index[name]
+    return found.values + base.values, torch.hypot(left, base.stderr.double()), left

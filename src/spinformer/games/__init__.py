@@ -6,7 +6,8 @@ from spinformer.games.game import Game, TableGame
 from spinformer.games.indices import INDICES, Index, Weighting
 from spinformer.games.lowrank import estimate_low_rank, low_rank_from_sums
 from spinformer.games.norm import NormGame
-from spinformer.games.one_pass import GameValues, NormValues, estimate_all, estimate_norm_values
+from spinformer.games.one_pass import NormValues, estimate_norm_values
+from spinformer.games.quadrature import GameValues, estimate_all
 from spinformer.games.sums import SumGame
 
 __all__ = [

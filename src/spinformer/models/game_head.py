@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -16,23 +16,28 @@ from torch.nn import functional
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
 from spinformer.data.words import Words
-from spinformer.games.sums import SumGame
+from spinformer.games.game import Game
+from spinformer.models.attending import FLOOR, AttendingMap, AttendingReadout, bounded_exp
 from spinformer.models.hidden_states import evaluation_mode, hidden_states
 from spinformer.models.masked import Masking
+from spinformer.models.misfit import FILE as MISFIT
+from spinformer.models.misfit import Misfit
 from spinformer.models.removed import drop_removed
 
 FOLDER, CONFIG, WEIGHTS = "game", "game.json", "game.safetensors"
-# Log-weights of words are held within this, so that no word drowns another beyond what float32 resolves.
-RANGE = 8.0
-# Weight of the empty coalition, beside which every word counts.
-FLOOR = 1e-3
+Form = Literal["sums", "attending"]
+# Numbers that the readout of a block of coalitions makes at once: on a GPU, and on a CPU, where they should fit into
+# its cache.
+BLOCK = (2**28, 2**21)
 
 
 @dataclass(frozen=True)
 class GameHeadConfig:
     """layers: positions in the classifier's hidden_states that the game head reads; width: d of each; classes: of the
-    classifier; heads: H; dim: of the values of all H together; hidden, readout: widths of the two networks; dropout: of
-    the second; masking: how words were hidden; model: digest of the classifier that the game head belongs to.
+    classifier; form: of the readout, "sums" (`Readout`) or "attending" (`AttendingReadout`, more exact and dearer);
+    heads: H; dim: of the values of all H together; hidden, readout: widths of the two networks; reads: how often the
+    query of the attending form reads the words; dropout: of the readout of sums; masking: how words were hidden; model:
+    digest of the classifier that the game head belongs to.
     """
 
     layers: tuple[int, ...]
@@ -45,18 +50,22 @@ class GameHeadConfig:
     dropout: float = 0.0
     masking: Masking = "attention"
     model: str = ""
+    form: Form = "sums"
+    reads: int = 2
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
-        for name in ("width", "classes", "heads", "dim", "hidden", "readout"):
+        checks.choice("form", self.form, get_args(Form))
+        for name in ("width", "classes", "heads", "dim", "hidden", "readout", "reads"):
             checks.at_least(name, getattr(self, name), 1)
         if self.dim % self.heads:
             raise ValueError(f"dim must be a multiple of heads; got {self.dim} and {self.heads}")
 
     @classmethod
     def from_options(cls, **options: Any) -> "GameHeadConfig":
-        """From saved options, among which may be some that no longer exist."""
-        return cls(**drop_removed(options, form="softmax", scope="class"))
+        """From saved options, among which may be some that no longer exist; sums were once called softmax."""
+        options = drop_removed(options, scope="class")
+        return cls(**options | {"form": "sums"} if options.get("form") == "softmax" else options)
 
 
 class TokenMap(nn.Module):
@@ -74,14 +83,18 @@ class TokenMap(nn.Module):
         self.value = nn.Linear(config.hidden, config.dim)
 
     @full_precision
-    def forward(self, hidden_states: Sequence[Tensor]) -> Tensor:
-        """a, (B, n, dim + H), of every token, from the hidden states of the encoder, each (B, n, width)."""
+    def forward(self, hidden_states: Sequence[Tensor], words: Words | None = None) -> Tensor:
+        """a, (B, W, dim + H), summed over each word's tokens; without `words`, (B, n, dim + H), of every token.
+
+        hidden_states: of the encoder, each (B, n, width).
+        """
         layers = zip(self.norms, self.config.layers, strict=True)
         x = torch.cat([norm(hidden_states[layer].float()) for norm, layer in layers], -1)
         inner = functional.gelu(self.body(x))
-        weight = (RANGE * torch.tanh(self.score(inner) / RANGE)).exp()  # e^s, (B, n, H)
+        weight = bounded_exp(self.score(inner))  # e^s, (B, n, H)
         value = self.value(inner).unflatten(-1, (self.config.heads, -1))  # (B, n, H, dim / H)
-        return torch.cat([(weight[..., None] * value).flatten(2), weight], -1)
+        tokens = torch.cat([(weight[..., None] * value).flatten(2), weight], -1)
+        return tokens if words is None else words.sums(tokens)
 
 
 class Readout(nn.Module):
@@ -103,9 +116,9 @@ class Readout(nn.Module):
         )
 
     @full_precision
-    def forward(self, sums: Tensor) -> Tensor:
-        """(..., classes) of coalition sums, (..., dim + H)."""
-        value, weight = sums.float().split([self.config.dim, self.config.heads], -1)
+    def forward(self, features: Tensor, members: Tensor) -> Tensor:
+        """(B, K, classes) of coalitions, (B, K, W) numbers 0 or 1, of words with these features, (B, W, dim + H)."""
+        value, weight = (members @ features).float().split([self.config.dim, self.config.heads], -1)
         weight = weight.clamp_min(0) + FLOOR
         mean = value.unflatten(-1, (self.config.heads, -1)) / weight[..., None]  # (..., H, dim / H)
         scores: Tensor = self.layers(torch.cat([mean.flatten(-2), weight.log()], -1))
@@ -115,16 +128,20 @@ class Readout(nn.Module):
 class GameHead(nn.Module):
     """o(C) = log p(N) + g(C) - g(N),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
 
-    g(C): the `Readout` of the sum of `TokenMap` over the tokens of the words C, taken from one pass over the full text;
-    N: all words. So v_c(C), the classifier's probability of class c when it reads the words C alone, is predicted for
-    every C from one pass, and v(N) is the classifier's answer exactly. v is bounded and a function of the coalition's
-    sum, as section 3.2 of the NeuroGame paper asks of a characteristic function (there f(|sum|), NGT Eq. 2).
+    g(C): what the readout makes of the words C, with what the map took from one pass over the full text; N: all words.
+    So v_c(C), the classifier's probability of class c when it reads the words C alone, is predicted for every C from
+    one pass, and v(N) is the classifier's answer exactly. v is bounded, as section 3.2 of the NeuroGame paper asks of a
+    characteristic function. In the form "sums" it is a function of the coalition's sum, as there (NGT Eq. 2: f(|sum|));
+    in the form "attending" the words of C read each other first. misfit: how far its values are from the classifier's
+    own, None where that was not measured.
     """
 
     def __init__(self, config: GameHeadConfig) -> None:
         super().__init__()
         self.config = config
-        self.map, self.readout = TokenMap(config), Readout(config)
+        self.misfit: Misfit | None = None
+        self.map: nn.Module = TokenMap(config) if config.form == "sums" else AttendingMap(config)
+        self.readout: nn.Module = Readout(config) if config.form == "sums" else AttendingReadout(config)
 
     def games(self, model: nn.Module, words: Words) -> "PredictedGames":
         """The games of a batch of texts, from one pass of the frozen classifier."""
@@ -135,14 +152,19 @@ class GameHead(nn.Module):
 
     def forward(self, hidden_states: Sequence[Tensor], logits: Tensor, words: Words) -> "PredictedGames":
         """The games of a batch, from the classifier's hidden states and logits for full texts."""
-        return PredictedGames.from_tokens(self.readout, self.map(hidden_states), logits, words)
+        words = words.to(logits.device)
+        return PredictedGames(self.readout, self.map(hidden_states, words), logits.float().log_softmax(-1), words.mask)
 
     def save(self, folder: Path) -> None:
-        """Into `folder`/game: weights and configuration."""
+        """Into `folder`/game: weights, configuration, and the measured misfit."""
         path = folder / FOLDER
         path.mkdir(parents=True, exist_ok=True)
         save_file({name: value.cpu().contiguous() for name, value in self.state_dict().items()}, path / WEIGHTS)
         (path / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
+        if self.misfit is None:
+            (path / MISFIT).unlink(missing_ok=True)  # of a game that lay here before
+        else:
+            self.misfit.save(path)
 
     @classmethod
     def load(cls, folder: Path, model: nn.Module) -> "GameHead":
@@ -162,6 +184,7 @@ class GameHead(nn.Module):
             head.load_state_dict(weights)
         except RuntimeError as error:
             raise ValueError(f"{path}: the game head's weights are not those that game.json describes") from error
+        head.misfit = Misfit.load(path)
         return head.eval()
 
 
@@ -173,47 +196,62 @@ def built_in_game(model: nn.Module) -> GameHead | None:
 
 @dataclass(frozen=True)
 class PredictedGames:
-    """The predicted games of B texts. readout: g; features: a, (B, W, dim + H), summed over a word's tokens;
+    """The predicted games of B texts. readout: g, from features and coalitions; features: what it needs of the texts;
     full: log p(N), (B, classes); mask: (B, W), true for real words.
     """
 
-    readout: Callable[[Tensor], Tensor]
-    features: Tensor
+    readout: Callable[[Any, Tensor], Tensor]
+    features: Any
     full: Tensor
     mask: Tensor
-
-    @classmethod
-    def from_tokens(
-        cls, readout: Callable[[Tensor], Tensor], tokens: Tensor, logits: Tensor, words: Words
-    ) -> "PredictedGames":
-        """From the features of tokens, (B, n, dim + H), and the classifier's logits for full texts."""
-        words = words.to(tokens.device)
-        return cls(readout, words.sums(tokens), logits.float().log_softmax(-1), words.mask)
 
     @full_precision
     def log_probabilities(self, coalitions: Tensor) -> Tensor:
         """log p(C), (B, K, classes), of coalitions of words (B, K, W)."""
-        members = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.features)
-        return self._log_probabilities(members @ self.features, self._offset())
+        members = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.full)
+        both = self.readout(self.features, torch.cat([self.mask[:, None].to(members), members], 1))
+        return (self.full[:, None] + both[:, 1:] - both[:, :1]).log_softmax(-1)
 
-    def game(self, target: Tensor | None = None) -> SumGame:
+    def select(self, rows: Sequence[int], words: int) -> "PredictedGames":
+        """The games of these texts, whose first `words` columns hold all of their words."""
+        whole = self.features
+        features = whole[rows, :words] if isinstance(whole, Tensor) else whole.select(rows, words)
+        return PredictedGames(self.readout, features, self.full[rows], self.mask[rows, :words])
+
+    def game(self, target: Tensor | None = None) -> "PredictedGame":
         """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names."""
-        classes = self.full.argmax(-1) if target is None else target.to(self.full.device)
-        offset = self._offset()
+        return PredictedGame(self, self.full.argmax(-1) if target is None else target.to(self.full.device))
 
-        def value(sums: Tensor) -> Tensor:
-            probabilities = self._log_probabilities(sums, offset).exp()  # (B, K, classes)
-            index = classes[:, None, None].expand(-1, probabilities.shape[1], 1)
-            return probabilities.gather(2, index).squeeze(-1)
 
-        return SumGame(self.features, value, self.mask)
+class PredictedGame(Game):
+    """v(C) = p_y(C) as the game head predicts it, one game for each text. target: y, (B,)."""
 
-    def _offset(self) -> Tensor:
-        """log p(N) - g(N), (B, 1, classes)."""
-        return self.full[:, None] - self.readout(self.features.sum(1)[:, None])
+    def __init__(self, games: PredictedGames, target: Tensor) -> None:
+        self.games, self.target, self.mask = games, target, games.mask
+        self.batch, self.players = games.mask.shape
+        self.batched, self.dtype, self.device = True, games.full.dtype, games.full.device
+        self.offset: Tensor | None = None
 
-    def _log_probabilities(self, sums: Tensor, offset: Tensor) -> Tensor:
-        return (self.readout(sums) + offset).log_softmax(-1)
+    @full_precision
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """(B, K), a block of coalitions at a time."""
+        games, members = self.games, coalitions.to(self.dtype)
+        if self.offset is None or torch.is_grad_enabled():
+            whole = games.mask[:, None].to(members)
+            self.offset = games.full[:, None] - games.readout(games.features, whole)  # log p(N) - g(N)
+        width = _width(games.features)
+        size = max(1, BLOCK[self.device.type == "cpu"] // max(1, self.batch * width))
+        index = self.target[:, None, None]
+        parts = []
+        for block in members.split(size, 1):
+            scores = (games.readout(games.features, block) + self.offset).softmax(-1)
+            parts.append(scores.gather(2, index.expand(-1, scores.shape[1], 1)).squeeze(-1))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _width(features: Any) -> int:
+    """Numbers that a readout makes for each coalition of a text."""
+    return int(features.shape[-1] if isinstance(features, Tensor) else features.values.shape[-1])
 
 
 @torch.no_grad()

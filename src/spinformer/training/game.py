@@ -17,15 +17,20 @@ from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.games.coalitions import members, uniform_sizes
-from spinformer.models.game_head import FOLDER, GameHead, GameHeadConfig, default_layers, weights_digest
+from spinformer.models.game_head import FOLDER, Form, GameHead, GameHeadConfig, default_layers, weights_digest
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_seed
 
 STATE = "state.pt"
-WORKERS = 2  # processes that split texts into words while a GPU computes
+HELD_OUT = 100  # texts on which the misfit is measured
+WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that split texts into words while a GPU computes
+# Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
+# square measures; the cross-entropy has a gradient where a prediction is far off.
+ENTROPY = 0.025
 
 
 @dataclass(frozen=True)
@@ -33,23 +38,26 @@ class GroundingOptions:
     """How a game head is trained.
 
     subsets: masked passes for each text and epoch; masking: how words are hidden (`MaskedClassifier`); max_length:
-    tokens of a text, the rest is cut; layers, heads, dim, hidden, readout: of the game head (`GameHeadConfig`), where
-    empty layers are the embeddings, the middle and the last; save_steps: updates between checkpoints.
+    tokens of a text, the rest is cut; form, layers, heads, dim, hidden, readout, reads: of the game head
+    (`GameHeadConfig`), where empty layers are the embeddings, the middle and the last; save_steps: updates between
+    checkpoints.
     """
 
-    epochs: int = 1
-    batch_size: int = 64
+    epochs: int = 3
+    batch_size: int = 128
     subsets: int = 4
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
     warmup: float = 0.1
     masking: Masking = "attention"
     max_length: int = 128
+    form: Form = "attending"
     layers: tuple[int, ...] = ()
-    heads: int = 16
-    dim: int = 256
+    heads: int = 8
+    dim: int = 192
     hidden: int = 512
-    readout: int = 128
+    readout: int = 384
+    reads: int = 2
     save_steps: int = 200
     seed: int = 0
 
@@ -60,20 +68,39 @@ class GroundingOptions:
 
 
 def train_game_head(
-    model: Any, tokenizer: Any, texts: Texts, output: Path, options: GroundingOptions, *, resume: bool = False
+    model: Any,
+    tokenizer: Any,
+    texts: Texts,
+    output: Path,
+    options: GroundingOptions,
+    *,
+    held_out: Texts | None = None,
+    resume: bool = False,
 ) -> GameHead:
     """A new game head for a frozen classifier, trained by `fit_game_head` and saved in `output`/game.
 
-    resume: continue from the checkpoint there, to the same weights. Torch's global random state is left as it was.
+    held_out: texts to measure its misfit on (`measure_misfit`); without them explanations do not know it. resume:
+    continue from the checkpoint there, to the same weights. Torch's global random state is left as it was.
     """
     classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(options.seed)  # weights are drawn on the CPU
         head = GameHead(_config(model, options)).to(classifier.device)
         fit_game_head(head, classifier, texts, options, output=output, resume=resume)
+        if held_out is not None:
+            head.misfit = measure_misfit(head, classifier, held_out, max_length=options.max_length, seed=options.seed)
     head.save(output)
     (output / FOLDER / STATE).unlink(missing_ok=True)
     return head
+
+
+def hold_out(texts: Texts, seed: int, count: int = HELD_OUT) -> tuple[Texts, Texts | None]:
+    """Texts to train on, and others, at most `count` and a tenth of all, to measure the misfit on; None below ten."""
+    held = min(count, len(texts) // 10)
+    if not held:
+        return texts, None
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(seed)).tolist()
+    return texts.select(sorted(order[held:])), texts.select(sorted(order[:held]))
 
 
 def fit_game_head(
@@ -85,7 +112,7 @@ def fit_game_head(
     output: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """loss = - sum over c of p_c(C) log q_c(C), mean over texts and coalitions C
+    """loss = sum over c of (p_c(C) - q_c(C))^2 - ENTROPY p_c(C) log q_c(C), mean over texts and coalitions C
 
     p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
     the full text. output: checkpoints are written to `output`/game; resume: continue from the one there.
@@ -121,7 +148,8 @@ def fit_game_head(
         coalitions = draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, step))
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             answers = classifier.probabilities(words, coalitions)  # (B, K, classes)
-        loss = -(answers * games.log_probabilities(coalitions)).sum(-1).mean()
+        predicted = games.log_probabilities(coalitions)
+        loss = ((answers - predicted.exp()).square() - ENTROPY * answers * predicted).sum(-1).mean()
         if not math.isfinite(loss.item()):
             raise ValueError(f"the loss became {loss.item()} at step {step}; a lower learning_rate may help")
         optimizer.zero_grad(set_to_none=True)
@@ -166,7 +194,8 @@ def _start_worker(worker: int) -> None:
 
 def _config(model: Any, options: GroundingOptions) -> GameHeadConfig:
     layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
-    sizes = {name: getattr(options, name) for name in ("heads", "dim", "hidden", "readout", "masking")}
+    names = ("form", "heads", "dim", "hidden", "readout", "reads", "masking")
+    sizes = {name: getattr(options, name) for name in names}
     classes = int(model.config.num_labels)
     return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), **sizes)
 

@@ -14,7 +14,6 @@ from spinformer.explain.grounded import GroundedClassifier, attention_errors, at
 from spinformer.explain.masked_explanations import explain_by_masking
 from spinformer.explain.methods.base import Method
 from spinformer.explain.scoring import Scorer, decided
-from spinformer.games import Estimate, estimate_all, estimate_values
 from spinformer.games.indices import Index
 
 NO_GAME = "this classifier has no game yet: `spinformer ground MODEL TEXTS` learns one, without labels"
@@ -23,8 +22,7 @@ NO_GAME = "this classifier has no game yet: `spinformer ground MODEL TEXTS` lear
 class GameScores:
     """score_i: the value of word i in the grounded game, for an index of players, or its field or attention.
 
-    index: the name of the index ("SV", "BV" ...), or "field" or "attention". An explanation draws the coalitions of
-    Banzhaf values from the next seed, so its Banzhaf values differ from these scores within their standard errors.
+    index: the name of the index ("SV", "BV" ...), or "field" or "attention". They are the numbers of an explanation.
     """
 
     passes = "1"
@@ -89,19 +87,21 @@ class GameMethod(Method):
         probabilities = games.full.exp()
         classes = decided(probabilities, target)
         game = games.game(classes)
-        seed = torch.tensor(context.seed)
-        values = estimate_all(game, grounded.samples, min(grounded.samples, grounded.pair_samples), seed=seed)
+        values = grounded.all_values(games, context.seed, classes)
+        misfit = grounded.misfit(games, values, classes)
+        if misfit is not None:
+            values = values.widen(misfit)
         if context.weighting == "uniform":
             ising = attention_of(game, values, context.temperature)
-            numbers = GameNumbers(values, ising, attention_errors(values, ising, context.temperature))
+            numbers = GameNumbers(values, ising, attention_errors(values, ising, context.temperature), misfit)
         else:
             ising = grounded.attention(games, context.temperature, context.seed, context.weighting, classes)
-            numbers = GameNumbers(values, ising, None)
-        importance: str | Estimate = self.column or estimate_values(
-            game, self.index, grounded.samples, seed=seed, shared=True
-        )
-        batch = Explained(texts, words, context.labels, probabilities.cpu(), classes.cpu(), passes=1)
-        return from_game(self.name, batch, numbers, importance, samples=grounded.samples, ess=ising.ess)
+            numbers = GameNumbers(values, ising, None, misfit)
+        importance = self.column or grounded.values(games, self.index, context.seed, classes)
+        notes = [grounded.notes(len(row)) for row in words.words]
+        passes = [1] * len(texts)
+        batch = Explained(texts, words, context.labels, probabilities.cpu(), classes.cpu(), passes, notes)
+        return from_game(self.name, batch, numbers, importance, ess=ising.ess)
 
 
 def index_method(index: Index) -> GameMethod:

@@ -159,7 +159,11 @@ class ShapleySamplingMethod(SamplingMethod):
 
 
 class KernelShapMethod(SamplingMethod):
-    """`KernelShap` for scores; explanations add Banzhaf values, interactions and the Ising model (`masked_values`)."""
+    """`KernelShap` for scores; explanations by `refine` without a game.
+
+    They fit pairs and higher orders too, each drawn to 0, and so have interactions, Banzhaf values, standard errors and
+    the Ising model from the same passes.
+    """
 
     name, scores = KernelShap.name, KernelShap
     summary = "Shapley values of masked passes, by least squares; exact for short texts"

@@ -1,4 +1,4 @@
-"""What all figures share: colours, text that is drawn as text, words on coloured boxes, and files."""
+"""What all figures share: colours and their scale, text that is drawn as text, words on coloured boxes, and files."""
 
 import io
 import threading
@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 from spinformer._base import checks
 from spinformer._base.extras import require
 from spinformer.explain.record import ExplanationRecord
-from spinformer.explain.render.characters import REPLACEMENT, shorten
-from spinformer.explain.render.layout import decision
+from spinformer.explain.render.characters import REPLACEMENT, capitalize, shorten
+from spinformer.explain.render.layout import base_line, decision, explained_class, score_name
+from spinformer.explain.render.scale import EXPONENT, Scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import LinearSegmentedColormap, Normalize
     from matplotlib.figure import Figure
 
-BLUE, VERMILION, GREY, INK = "#0072B2", "#D55E00", "#8A8F98", "#1B1F24"
+BLUE, VERMILION, GREY, INK = "#0072B2", "#D55E00", "#6B727C", "#1B1F24"
+# Of notes: vermilion, dark enough to be read.
+ALERT = "#A34700"
 # For every text that may come from outside: dollars are dollars, backslashes are backslashes.
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 SUFFIXES = (".png", ".svg")
-# A score smaller than this part of the largest is too faint to be underlined as one against the class.
+# A smaller part of the full colour is too faint to be underlined as a score against the class.
 FAINT = 0.05
 _SALT = threading.Lock()
 
@@ -62,13 +65,48 @@ def save_figure(figure: "Figure", path: Path | str) -> Path:
 def signed_colors() -> "LinearSegmentedColormap":
     """The colour map: vermilion for negative numbers through near white to blue for positive ones."""
     colors = require("matplotlib.colors", extra="plot")
-    stops = ["#B34A00", VERMILION, "#F6B58A", "#F7F7F7", "#8CBFE0", BLUE, "#00558A"]
-    return colors.LinearSegmentedColormap.from_list("spinformer_signed", stops)
+    return colors.LinearSegmentedColormap.from_list("spinformer_signed", [VERMILION, "#F7F7F7", BLUE])
 
 
-def signed_scale(limit: float) -> "Normalize":
-    """The scale of colours, from -limit to limit."""
-    return require("matplotlib.colors", extra="plot").Normalize(-limit, limit)
+def color_norm(scale: Scale) -> "Normalize":
+    """The scale as matplotlib has them."""
+    numpy = require("numpy", extra="plot")
+
+    def forward(numbers: Any) -> Any:
+        distance = numbers - scale.middle
+        return numpy.sign(distance) * numpy.abs(distance) ** EXPONENT
+
+    def inverse(parts: Any) -> Any:
+        return scale.middle + numpy.sign(parts) * numpy.abs(parts) ** (1 / EXPONENT)
+
+    colors = require("matplotlib.colors", extra="plot")
+    return colors.FuncNorm((forward, inverse), scale.middle - scale.limit, scale.middle + scale.limit)
+
+
+def color_bar(figure: "Figure", scale: Scale, label: str, **place: Any) -> None:
+    """The colours with their numbers, and whether other texts have the same; place: where, as `Figure.colorbar` has it.
+
+    Arrows at its ends stand for numbers beyond the limit.
+    """
+    mappable = require("matplotlib.cm", extra="plot").ScalarMappable(color_norm(scale), signed_colors())
+    ends = "neither" if not scale.is_open else "both" if scale.signed else "max"
+    bar = figure.colorbar(mappable, extend=ends, extendfrac=0.03, **place)
+    bar.outline.set_visible(False)
+    bar.set_ticks(list(scale.marks), labels=[scale.label(mark).lstrip("≤≥ ") for mark in scale.marks], minor=False)
+    bar.minorticks_off()
+    bar.ax.tick_params(labelsize=7.5, colors=GREY, length=2)
+    if not scale.signed:
+        bar.ax.set_xlim(scale.middle, scale.middle + scale.limit)
+    bar.set_label(f"{label}\n({scale.remark})", fontsize=8, color=GREY, **PLAIN)
+
+
+def score_bar(figure: "Figure", record: ExplanationRecord, scale: Scale, x: float, y: float, width: float) -> None:
+    """The colour bar of the words' scores, with its lower left corner at x, y, all in inches."""
+    full_width, full_height = figure.get_size_inches()
+    axis = figure.add_axes((x / full_width, y / full_height, width / full_width, 0.12 / full_height))
+    subject = drawable_text(explained_class(record), 40)
+    label = score_name(record) + (f": against {subject} ← → for it" if scale.signed else "")
+    color_bar(figure, scale, label, cax=axis, orientation="horizontal")
 
 
 def text_color_on(color: Sequence[float]) -> str:
@@ -113,28 +151,39 @@ def text_width(figure: "Figure", text: str, size: float) -> float:
     return float(width) / float(figure.dpi)
 
 
-def draw_word(
-    axis: "Axes",
-    x: float,
-    y: float,
-    width: float,
-    text: str,
-    color: Sequence[float],
-    size: float,
-    against: bool = False,
-) -> None:
+def wrap_text(text: str, size: float, room: float) -> list[str]:
+    """The lines of `text`, broken at spaces, none wider than `room` inches; single words may be cut."""
+    ruler = new_figure(1, 1)
+    lines = [""]
+    for word in drawable_text(text).split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(ruler, longer, size) > room:
+            lines.append("")
+            longer = word
+        lines[-1] = longer
+    return [fit_text(ruler, line, size, room) for line in lines]
+
+
+def fit_text(ruler: "Figure", text: str, size: float, room: float) -> str:
+    """`text`, cut where it is wider than `room` inches."""
+    width = text_width(ruler, text, size)
+    return text if width <= room else text[: max(1, int(len(text) * room / width) - 1)] + "…"
+
+
+def draw_word(axis: "Axes", x: float, y: float, width: float, text: str, part: float, size: float) -> None:
     """A word on a rounded box, its left end at x and its middle at y, in inches.
 
-    against: underlined with dots, so that the sign is read without colours too.
+    part: of the full colour, -1 to 1. Words against the class are underlined with dots, so that the sign is read
+    without colours too.
     """
-    height = 0.024 * size
+    height, color = 0.024 * size, signed_colors()((part + 1) / 2)
     patch = require("matplotlib.patches", extra="plot").FancyBboxPatch(
         (x, y - height / 2), width, height, boxstyle="round,pad=0,rounding_size=0.05", facecolor=color, linewidth=0
     )
     axis.add_patch(patch)
     style = {"color": text_color_on(color), "fontsize": size, **PLAIN}
     axis.text(x + width / 2, y - 0.005, text, ha="center", va="center_baseline", **style)
-    if against:
+    if part < -FAINT:
         low = y - height / 2 - 0.018
         axis.plot([x + 0.03, x + width - 0.03], [low, low], color=VERMILION, linewidth=1.3, linestyle=":")
 
@@ -147,6 +196,30 @@ def inches_axis(figure: "Figure") -> "Axes":
     axis.set_ylim(0, height)
     axis.set_axis_off()
     return axis
+
+
+def draw_lines(axis: "Axes", x: float, y: float, lines: Sequence[tuple[str, str]], size: float) -> float:
+    """Lines with their colours from y downwards; where the next one would be, in inches."""
+    for text, color in lines:
+        axis.text(x, y, text, fontsize=size, color=color, va="center", **PLAIN)
+        y -= 0.0215 * size
+    return y
+
+
+def facts(record: ExplanationRecord, size: float, room: float) -> list[tuple[str, str]]:
+    """Notes and the probability with no words: lines that fit into `room` inches, each with its colour."""
+    return [*((line, ALERT) for line in notes(record, size, room)), *((line, INK) for line in base(record, size, room))]
+
+
+def notes(record: ExplanationRecord, size: float, room: float) -> list[str]:
+    """What a reader must know first, in lines that fit into `room` inches."""
+    return [line for note in record.notes for line in wrap_text(f"Note: {note}", size, room)]
+
+
+def base(record: ExplanationRecord, size: float, room: float) -> list[str]:
+    """The probability with no words, in lines that fit into `room` inches; none where it is not known."""
+    line = capitalize(base_line(record, lambda name: drawable_text(name, 60)))
+    return wrap_text(line, size, room) if line else []
 
 
 def heading(record: ExplanationRecord) -> str:

@@ -15,6 +15,11 @@ def shorten(text: str, max_length: int) -> str:
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
+def capitalize(text: str) -> str:
+    """`text` with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def display_width(text: str) -> int:
     """Columns that `text` takes in a terminal: two for wide characters, none for those that join the one before."""
     return sum(_columns(character) for character in text)

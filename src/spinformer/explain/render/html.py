@@ -8,25 +8,31 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from spinformer.explain.record import ExplanationRecord
+from spinformer.explain.record import ExplanationRecord, Pair
+from spinformer.explain.render.characters import capitalize
+from spinformer.explain.render.columns import Column, Numbers, word_columns
 from spinformer.explain.render.layout import (
+    ADDITIVE,
     decision,
     describe_pairs,
     pair_map,
-    score_name,
     side_names,
     strongest_pairs,
 )
 from spinformer.explain.render.markup import (
-    capitalize,
+    arcs_caption,
+    base_paragraph,
+    error_parts,
     escape,
     format_number,
     format_signed,
     isolate,
+    note_box,
     pair_table,
     scrollable,
     word_lines,
 )
+from spinformer.explain.render.scale import Scales, shared_scales
 from spinformer.explain.render.style import STYLE
 from spinformer.explain.render.svg import arcs_svg
 
@@ -34,7 +40,9 @@ TITLE = "Which words decided"
 # Of each explanation: arcs drawn, pairs listed, words in the map of pairs.
 MAX_ARCS, MAX_LISTED_PAIRS, MAX_MAP_WORDS = 12, 8, 24
 SHAPLEY_NOTE = """A Shapley value
-is a word's share of the probability; all of them sum to the probability less that of no words at all. """
+is a word's share of the probability: with the probability of no words, all of them sum to that of the whole text. """
+MISFIT_NOTE = """ It has two parts,
+whose squares add up: the game only predicts the classifier (game ±), and it is sampled (sampling ±)."""
 
 
 def to_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title: str = TITLE) -> str:
@@ -44,9 +52,12 @@ def to_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title
         raise ValueError("a report needs at least one explanation; got none")
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    sections = "\n".join(_section(record, number) for number, record in enumerate(records, 1))
+    scales = shared_scales(records)
+    sections = "\n".join(_section(record, number, scales[record.method]) for number, record in enumerate(records, 1))
     subject = "the decision" if all(record.target == record.label for record in records) else "the explained class"
-    note = SHAPLEY_NOTE if any(score_name(record) == "Shapley value" for record in records) else ""
+    misfit = any(word.misfit_stderr is not None for record in records for word in record.words)
+    parts = MISFIT_NOTE if misfit else ""
+    note = SHAPLEY_NOTE if any(record.method in ADDITIVE for record in records) else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -61,7 +72,8 @@ def to_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title
 <h1>{isolate(title)}</h1>
 <p class="soft"><span class="w p6">Blue</span> words spoke for {subject},
 <span class="w n6 against">orange</span> ones, underlined with dots, against it: the deeper, the more. {note}Two words
-in synergy say more together than each alone; in antagonism one takes from the other. ± is one standard error.</p>
+in synergy say more together than each alone; in antagonism one takes from the other.
+± is one standard error.{parts}</p>
 {_contents(records)}</header>
 <main>
 {sections}
@@ -100,18 +112,19 @@ def _contents(records: Sequence[ExplanationRecord]) -> str:
     return f'<nav aria-label="contents"><details>{summary}<ol>{items}</ol></details></nav>\n'
 
 
-def _section(record: ExplanationRecord, number: int) -> str:
+def _section(record: ExplanationRecord, number: int, scales: Scales) -> str:
     return f"""<section aria-labelledby="e{number}">
 <h2 id="e{number}">{number}. {decision(record, isolate)}</h2>
-{word_lines(record)}
+{note_box(record)}{base_paragraph(record)}
+{word_lines(record, scales.words)}
 <h3>Classes</h3>
 {_classes(record)}
 <h3>Pairs of words</h3>
-{_pairs(record)}
+{_pairs(record, scales)}
 <details open><summary>Every word in numbers</summary>
 {_numbers(record)}
 </details>
-{_map(record)}
+{_map(record, scales)}
 <h3>How this was computed</h3>
 {_method(record)}
 </section>"""
@@ -127,59 +140,72 @@ def _classes(record: ExplanationRecord) -> str:
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
-def _pairs(record: ExplanationRecord) -> str:
+def _pairs(record: ExplanationRecord, scales: Scales) -> str:
     """The strongest pairs as arcs, and as a list."""
     drawn = strongest_pairs(record, MAX_ARCS)
-    caption = capitalize(describe_pairs(record, drawn))
     if not record.pairs:
-        return f'<p class="soft">{caption}.</p>'
-    words = [isolate(word.text) for word in record.words]
-    items = "".join(
-        f"<li><b>{words[pair.first]}</b> – <b>{words[pair.second]}</b> &nbsp; {format_signed(pair.interaction, 4)} ± "
-        f"{format_number(pair.stderr, 4)}, {'synergy' if pair.interaction > 0 else 'antagonism'}</li>"
-        for pair in strongest_pairs(record, MAX_LISTED_PAIRS)
-    )
-    return f"""<figure>{scrollable("arcs between words", arcs_svg(record, MAX_ARCS))}
-<figcaption>{caption}: solid arcs for synergy, dashed for antagonism.
-</figcaption></figure>
+        return f'<p class="soft">{capitalize(describe_pairs(record, drawn))}.</p>'
+    items = "".join(_pair(record, pair) for pair in strongest_pairs(record, MAX_LISTED_PAIRS))
+    return f"""<figure>{scrollable("arcs between words", arcs_svg(record, MAX_ARCS, scales))}
+<figcaption>{arcs_caption(record, drawn, scales.pairs)}</figcaption></figure>
 {f"<ol>{items}</ol>" if items else ""}"""
 
 
+def _pair(record: ExplanationRecord, pair: Pair) -> str:
+    """An item of the list of pairs; what its standard error is made of is shown on hover."""
+    one, other = (isolate(record.words[position].text) for position in (pair.first, pair.second))
+    parts = error_parts(pair.stderr, pair.misfit_stderr)
+    title = f' title="{parts}"' if parts else ""
+    error = "" if pair.stderr is None else f" ± {pair.stderr:.4f}"
+    kind = "synergy" if pair.interaction > 0 else "antagonism"
+    value = f"<span{title}>{format_signed(pair.interaction, 4)}{error}</span>"
+    return f"<li><b>{one}</b> – <b>{other}</b> &nbsp; {value}, {kind}</li>"
+
+
 def _numbers(record: ExplanationRecord) -> str:
-    """All numbers of every word; a column that no word has a number for is left out."""
+    """The numbers of every word that tell words apart; folded below, those that are the same for all."""
     names = side_names(record)
-    columns: list[tuple[str, list[float | None], bool, int]] = []  # name, numbers, signed, digits
-    if score_name(record) == "importance":
-        columns.append(("importance", [word.importance for word in record.words], True, 4))
-        columns.append(("±", [word.importance_stderr for word in record.words], False, 4))
-    columns += [
-        ("Shapley", [word.shapley for word in record.words], True, 4),
-        ("±", [word.shapley_stderr for word in record.words], False, 4),
-        ("Banzhaf", [word.banzhaf for word in record.words], True, 4),
-        ("±", [word.banzhaf_stderr for word in record.words], False, 4),
-        ("field", [word.field for word in record.words], False, 3),
-        ("gate", [word.gate for word in record.words], False, 3),
-        ("attention", [word.attention for word in record.words], False, 3),
-    ]
-    columns = [column for column in columns if any(number is not None for number in column[1])]
-    rows = []
-    for index, word in enumerate(record.words):
-        cells = "".join(
-            f"<td>{(format_signed if signed else format_number)(numbers[index], digits)}</td>"
-            for _, numbers, signed, digits in columns
-        )
-        first = f'<td>{index + 1}</td><th scope="row" class="name">{isolate(word.text)}</th>'
-        rows.append(f"<tr>{first}<td>{names[word.side]}</td>{cells}</tr>")
-    heads = "".join(f'<th scope="col">{name}</th>' for name in ("text", *(column[0] for column in columns)))
+    columns, constant = word_columns(record)
+    cells: list[tuple[str, list[str]]] = [("text", [names[word.side] for word in record.words])]
+    for column in columns:
+        cells += _cells(column)
+    rows = "".join(
+        f'<tr><td>{index + 1}</td><th scope="row" class="name">{isolate(word.text)}</th>'
+        f"{''.join(f'<td>{texts[index]}</td>' for _, texts in cells)}</tr>"
+        for index, word in enumerate(record.words)
+    )
     first = '<th scope="col">#</th><th scope="col" class="name">word</th>'
-    table = f"<table><thead><tr>{first}{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return scrollable("every word in numbers", table)
+    heads = "".join(f'<th scope="col">{name}</th>' for name, _ in cells)
+    table = f"<table><thead><tr>{first}{heads}</tr></thead><tbody>{rows}</tbody></table>"
+    return scrollable("every word in numbers", table) + _constants(constant)
 
 
-def _map(record: ExplanationRecord) -> str:
+def _cells(column: Column) -> list[tuple[str, list[str]]]:
+    """A column as columns of the table: the numbers, their standard errors, and the two parts of these."""
+
+    def texts(numbers: Numbers) -> list[str]:
+        return [format_number(number, column.digits) for number in numbers]
+
+    numbers = [format_signed(number, column.digits) for number in column.numbers]
+    cells = [(column.name, numbers if column.signed else texts(column.numbers))]
+    if column.stderr:
+        cells.append(("±", texts(column.stderr)))
+    if column.misfit:
+        cells += [("game ±", texts(column.misfit)), ("sampling ±", texts(column.sampling))]
+    return cells
+
+
+def _constants(columns: Sequence[Column]) -> str:
+    """Numbers that are the same for every word, for those who ask."""
+    shown = ", ".join(f"{column.name} {format_number(column.numbers[0], column.digits)}" for column in columns)
+    summary = "<summary>Numbers that are the same for every word</summary>"
+    return f"\n<details>{summary}<p>{shown}</p></details>" if shown else ""
+
+
+def _map(record: ExplanationRecord, scales: Scales) -> str:
     if not record.pairs:
         return ""
-    table = pair_table(pair_map(record, MAX_MAP_WORDS))
+    table = pair_table(pair_map(record, MAX_MAP_WORDS, scales.pairs))
     return f"<details><summary>Map of pairs</summary>\n{table}\n</details>"
 
 
@@ -187,8 +213,6 @@ def _method(record: ExplanationRecord) -> str:
     passes = "one pass" if record.passes == 1 else f"{record.passes:,} passes"
     samples = f", {record.samples:,} coalitions for the words' values" if record.samples else ""
     sentences = [f"Method {isolate(record.method)}: {passes} of the classifier{samples}."]
-    if record.base_value is not None:
-        sentences.append(f"Probability with no word at all: {format_number(record.base_value)}.")
     if record.ess is not None:
         sentences.append(f"Effective sample size of the Ising model's estimates: {format_number(record.ess, 1)}.")
     if record.converged is not None:

@@ -8,31 +8,32 @@ from dataclasses import dataclass
 
 from spinformer._base import checks
 from spinformer.explain.record import ExplanationRecord, Pair
+from spinformer.explain.render.scale import Scale, scales_of
 
 # Longer texts are drawn with only those words that are in a drawn pair.
 MAX_WORDS_IN_ROWS = 40
 # Stands in a row of positions for the words that are left out.
 OMITTED = -1
+# Methods whose scores share out the probability: with that of no words they sum to that of all.
+ADDITIVE = ("shapley", "kernel-shap", "shapley-sampling")
+PAIR_NAMES = {"SII": "Shapley interaction", "BII": "Banzhaf interaction"}
 
 
 @dataclass(frozen=True)
 class PairMap:
     """The interactions of the most important words, ready to be painted.
 
-    words: their texts, in the order of the text; values: their interactions, symmetric, 0 on the diagonal; limit: the
-    largest absolute value, 1 where all are 0, so that colours run from -limit to limit; border: index of the first word
-    of the second text, None where all words are of one text; total: number of words that the explanation has.
+    words: their texts, in the order of the text; values: their interactions, symmetric, 0 on the diagonal; scale: of
+    their colours; name: what the interactions are; border: index of the first word of the second text, None where all
+    words are of one text; total: number of words that the explanation has.
     """
 
     words: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
-    limit: float
+    scale: Scale
+    name: str
     border: int | None
     total: int
-
-    def scaled(self, row: int, column: int) -> float:
-        """An interaction as a part of the largest, -1 to 1."""
-        return self.values[row][column] / self.limit
 
     @property
     def selection(self) -> str:
@@ -41,8 +42,11 @@ class PairMap:
         return f"the {count} most important of {self.total} words" if count < self.total else ""
 
 
-def pair_map(record: ExplanationRecord, max_words: int) -> PairMap:
-    """The map of the `max_words` most important words, of all where there are no more."""
+def pair_map(record: ExplanationRecord, max_words: int, scale: Scale | None = None) -> PairMap:
+    """The map of the `max_words` most important words, of all where there are no more.
+
+    scale: None for that of this explanation alone.
+    """
     positions = most_important(record, max_words)
     matrix = record.interactions
     values = tuple(tuple(matrix[row][column] for column in positions) for row in positions)
@@ -50,15 +54,11 @@ def pair_map(record: ExplanationRecord, max_words: int) -> PairMap:
     return PairMap(
         words=tuple(record.words[position].text for position in positions),
         values=values,
-        limit=largest([value for row in values for value in row]),
+        scale=scale or scales_of(record).pairs,
+        name=pair_name(record),
         border=in_first if 0 < in_first < len(positions) else None,
         total=len(record.words),
     )
-
-
-def largest(values: Sequence[float]) -> float:
-    """The largest absolute value, by which colours are scaled; 1 where there is none but 0."""
-    return max((abs(value) for value in values), default=0.0) or 1.0
 
 
 def strongest_pairs(record: ExplanationRecord, max_pairs: int) -> list[Pair]:
@@ -99,12 +99,17 @@ def side_names(record: ExplanationRecord) -> tuple[str, ...]:
 
 
 def score_name(record: ExplanationRecord) -> str:
-    """What the words' scores are: Shapley or Banzhaf values, or just importance, where the method gives neither."""
-    if all(word.importance == word.shapley for word in record.words):
-        return "Shapley value"
-    if all(word.importance == word.banzhaf for word in record.words):
-        return "Banzhaf value"
+    """What the words' scores are: Shapley values, Banzhaf values, fields, attention; else just importance."""
+    names = {"shapley": "Shapley value", "banzhaf": "Banzhaf value", "field": "field", "attention": "attention"}
+    for field, name in names.items():
+        if all(word.importance == getattr(word, field) for word in record.words):
+            return name
     return "importance"
+
+
+def pair_name(record: ExplanationRecord) -> str:
+    """What the pairs' numbers are: Shapley or Banzhaf interactions; else just interactions."""
+    return PAIR_NAMES.get(record.pair_index or "", "interaction")
 
 
 def decision(record: ExplanationRecord, show: Callable[[str], str]) -> str:
@@ -116,6 +121,26 @@ def decision(record: ExplanationRecord, show: Callable[[str], str]) -> str:
     if record.target == record.label:
         return label
     return f"{label}, explained for {show(record.target)} ({record.probabilities[record.target]:.1%})"
+
+
+def base_line(record: ExplanationRecord, show: Callable[[str], str]) -> str:
+    """The probability of the explained class before any word is read, and with all words; nothing if it is not known.
+
+    Shapley values are added to the first and give the second. Estimates may miss it, and then the line says so. Shown
+    numbers add up to the last digit. show: as for `decision`.
+    """
+    if record.base_value is None:
+        return ""
+    subject, full = f"probability of {show(record.target)}", record.probabilities[record.target]
+    if record.method not in ADDITIVE:
+        return f"{subject}: no words {record.base_value:.3f}, all words {full:.3f}"
+    total = record.base_value + sum(record.importance)
+    met = abs(total - full) < 0.001
+    total = full if met else total
+    words = round(total, 3) - round(record.base_value, 3)
+    miss = "" if met else f" (estimated; the classifier says {full:.3f})"
+    sign, result = "−" if words < 0 else "+", f"{total:.3f}".replace("-", "−")
+    return f"{subject}: no words {record.base_value:.3f} {sign} words {abs(words):.3f} = {result}{miss}"
 
 
 def explained_class(record: ExplanationRecord) -> str:
@@ -130,4 +155,5 @@ def describe_pairs(record: ExplanationRecord, drawn: Sequence[Pair]) -> str:
         return "this method scores no pairs of words"
     if not drawn:
         return "no pair of words interacts"
-    return "every pair" if len(drawn) == total else f"the {len(drawn)} strongest of {total:,} pairs"
+    which = "every pair" if len(drawn) == total else f"the {len(drawn)} strongest of {total:,} pairs"
+    return f"{which} by {pair_name(record)}"

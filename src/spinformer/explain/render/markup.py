@@ -2,10 +2,13 @@
 
 import html
 import unicodedata
+from collections.abc import Sequence
 
-from spinformer.explain.record import ExplanationRecord, Word
-from spinformer.explain.render.characters import REPLACEMENT
-from spinformer.explain.render.layout import PairMap, largest, side_names
+from spinformer.explain.record import ExplanationRecord, Pair, Word
+from spinformer.explain.render.characters import REPLACEMENT, capitalize
+from spinformer.explain.render.columns import sampling_error
+from spinformer.explain.render.layout import PairMap, base_line, describe_pairs, score_name, side_names
+from spinformer.explain.render.scale import Scale
 from spinformer.explain.render.style import DEPTHS
 
 # Unicode's isolates: characters that begin one, and the one that ends it.
@@ -45,40 +48,77 @@ def format_number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
 
 
-def shade_class(part: float) -> str:
-    """The CSS class of a colour: p1 (faint) to p10 for positive numbers, n1 to n10 for negative ones, none at 0.
+def error_parts(stderr: float | None, misfit: float | None) -> str:
+    """What a standard error is made of, for a tooltip; nothing where the game's part is not known."""
+    if stderr is None or misfit is None:
+        return ""
+    return f"game ± {misfit:.4f}, sampling ± {sampling_error(stderr, misfit):.4f}"
 
-    part: the number as a part of the largest, -1 to 1.
+
+def shade_class(part: float) -> str:
+    """The CSS class of a colour: p1 (faint) to p10 for positive parts, n1 to n10 for negative ones, none at 0.
+
+    part: of the full colour, -1 to 1.
     """
     depth = min(DEPTHS, round(DEPTHS * abs(part)))
     return "" if depth == 0 else f"{'p' if part > 0 else 'n'}{depth}"
 
 
-def word_lines(record: ExplanationRecord) -> str:
-    """The words of each text under the text's name, on the colours of their scores."""
-    limit = largest(record.importance)
+def note_box(record: ExplanationRecord) -> str:
+    """What a reader must know first, where there is such a thing."""
+    notes = "".join(f"<p><strong>Note:</strong> {isolate(note)}</p>" for note in record.notes)
+    return f'<div class="note" role="note">{notes}</div>' if notes else ""
+
+
+def base_paragraph(record: ExplanationRecord) -> str:
+    """The probability with no words, and what the words add to it; nothing where it is not known."""
+    line = base_line(record, isolate)
+    return f'<p class="base">{capitalize(line)}</p>' if line else ""
+
+
+def word_lines(record: ExplanationRecord, scale: Scale) -> str:
+    """The words of each text under the text's name, on the colours of their scores, and the scale below."""
     lines = []
     for side, name in enumerate(side_names(record)):
-        words = " ".join(_word_span(word, word.importance / limit) for word in record.words if word.side == side)
+        words = " ".join(_word(word, scale) for word in record.words if word.side == side)
         lines.append(f'<p class="side">{name}</p>\n<p class="words">{words}</p>')
-    return "\n".join(lines)
+    return "\n".join([*lines, scale_line(scale, score_name(record))])
 
 
-def _word_span(word: Word, part: float) -> str:
-    """A word on the colour of its score, `part` of the largest, with the number on hover."""
+def scale_line(scale: Scale, name: str) -> str:
+    """The colours with their numbers, and whether other texts have the same. name: what the numbers are."""
+    marks = " ".join(f'<span class="{_classes(scale.part(mark))}">{scale.label(mark)}</span>' for mark in scale.marks)
+    return f'<p class="scale">{capitalize(name)}: {marks} ({scale.remark})</p>'
+
+
+def arcs_caption(record: ExplanationRecord, drawn: Sequence[Pair], scale: Scale) -> str:
+    """Which pairs the arcs are, and what their look says."""
+    widest = f"{scale.limit:.2g}{' or more' if scale.is_open else ''} ({scale.remark})"
+    looks = f"solid arcs for synergy, dashed for antagonism, the widest for {widest}"
+    return f"{capitalize(describe_pairs(record, drawn))}{f': {looks}' if drawn else ''}."
+
+
+def _classes(part: float) -> str:
+    """CSS classes of a word or a mark on its colour."""
     shade = shade_class(part)
-    classes = " ".join(["w", *([shade] if shade else []), *(["against"] if shade.startswith("n") else [])])
-    value = f"{format_signed(word.importance)} ± {format_number(word.importance_stderr)}"
-    return f'<span class="{classes}" title="{value}">{isolate(word.text)}</span>'
+    return " ".join(["w", *([shade] if shade else []), *(["against"] if shade.startswith("n") else [])])
+
+
+def _word(word: Word, scale: Scale) -> str:
+    """A word on the colour of its score; on hover, the number with its standard error and what that is made of."""
+    error = "" if word.importance_stderr is None else f" ± {format_number(word.importance_stderr)}"
+    parts = error_parts(word.importance_stderr, word.misfit_stderr)
+    title = f"{format_signed(word.importance)}{error}{f' ({parts})' if parts else ''}"
+    return f'<span class="{_classes(scale.part(word.importance))}" title="{title}">{isolate(word.text)}</span>'
 
 
 def pair_table(pairs: PairMap) -> str:
-    """The map of pairs as a table: a coloured number for every two words."""
+    """The map of pairs as a table, a coloured number for every two words, under its scale."""
     names = [isolate(word) for word in pairs.words]
     positions = range(len(names))
 
     def cell(row: int, column: int) -> str:
-        classes = (shade_class(pairs.scaled(row, column)), "first" if column == pairs.border else "")
+        classes = (shade_class(pairs.scale.part(pairs.values[row][column])), "first" if column == pairs.border else "")
         attribute = f' class="{" ".join(filter(None, classes))}"' if any(classes) else ""
         return f"<td{attribute}>{'' if row == column else format_signed(pairs.values[row][column])}</td>"
 
@@ -95,14 +135,9 @@ def pair_table(pairs: PairMap) -> str:
     border = "" if pairs.border is None else "; the line separates the two texts"
     caption = f"<caption>{selection}Blue numbers are synergy, orange ones antagonism{border}.</caption>"
     table = f'<table class="heat">{caption}<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody></table>'
-    return scrollable("map of pairs", table)
+    return scrollable("map of pairs", f"{scale_line(pairs.scale, pairs.name)}\n{table}")
 
 
 def scrollable(name: str, content: str) -> str:
     """What may be wider than the page: scrolled by mouse or keyboard; `name` is read to those who do not see it."""
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{name}">{content}</div>'
-
-
-def capitalize(text: str) -> str:
-    """`text` with a capital first letter."""
-    return text[:1].upper() + text[1:]

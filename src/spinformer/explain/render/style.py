@@ -41,7 +41,8 @@ def shade_rules(dark: bool, scope: str = "") -> str:
 
 
 _BASE = """
-:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#59616b;--rule:#d9dde3;--for:#0072b2;--against:#c25400}
+:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#59616b;--rule:#d9dde3;--for:#0072b2;--against:#c25400;
+--alert:#fdf1e7}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 4rem;background:var(--paper);color:var(--ink);
 font:1rem/1.55 system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","DejaVu Sans",sans-serif}
@@ -57,6 +58,11 @@ caption{text-align:left;padding-bottom:.3rem}
 .w{padding:.12em .3em;border-radius:.25em;overflow-wrap:anywhere;-webkit-box-decoration-break:clone;
 box-decoration-break:clone}
 .against{text-decoration:underline dotted;text-underline-offset:.2em}
+.base{margin:.2rem 0}
+.scale{margin:.4rem 0;color:var(--soft);font-size:.8rem;line-height:2}
+.note{border-left:4px solid var(--against);background:var(--alert);padding:.5rem .9rem;margin:.6rem 0;
+border-radius:.25em;overflow-wrap:anywhere}
+.note p{margin:.2rem 0}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-size:.875rem}
 th,td{padding:.2rem .55rem;text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
@@ -82,7 +88,9 @@ ol{padding-left:1.6rem}
 li{overflow-wrap:anywhere}
 meter{width:8rem;vertical-align:middle}
 """
-_DARK = ":root{--paper:#14171c;--ink:#e8eaed;--soft:#a3abb5;--rule:#363c45;--for:#5fb3e6;--against:#f08a3c}"
+_DARK = (
+    ":root{--paper:#14171c;--ink:#e8eaed;--soft:#a3abb5;--rule:#363c45;--for:#5fb3e6;--against:#f08a3c;--alert:#33261b}"
+)
 _PRINT = """
 body{max-width:none;padding:0;font-size:10pt}
 section{break-before:page;border:0;margin:0;padding:0}

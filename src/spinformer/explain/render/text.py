@@ -1,10 +1,19 @@
 """An explanation as text: a few plain lines for `print`, and coloured words for a terminal."""
 
+import textwrap
 from collections.abc import Sequence
 
 from spinformer.explain.record import ExplanationRecord
 from spinformer.explain.render.characters import display_width, printable, shorten
-from spinformer.explain.render.layout import decision, largest, score_name, side_names, strongest_pairs
+from spinformer.explain.render.layout import (
+    base_line,
+    decision,
+    pair_name,
+    score_name,
+    side_names,
+    strongest_pairs,
+)
+from spinformer.explain.render.scale import scales_of
 
 # Backgrounds of the 256-colour palette, pale to deep; both are safe for colour-blind readers.
 FOR, AGAINST = (255, 195, 153, 111, 69), (255, 230, 223, 216, 208)
@@ -13,7 +22,10 @@ MAX_LENGTH = 40
 
 
 def plain_text(record: ExplanationRecord, count: int = 5) -> str:
-    """The decision, the `count` most important words and strongest pairs with standard errors, and the method."""
+    """The decision, the `count` most important words and strongest pairs with standard errors, and the method.
+
+    Notes stand before all numbers.
+    """
     sides = side_names(record)
     words = [
         (_name(word.text), _value(word.importance, word.importance_stderr), sides[word.side])
@@ -27,13 +39,11 @@ def plain_text(record: ExplanationRecord, count: int = 5) -> str:
         )
         for pair in strongest_pairs(record, count)
     ]
-    lines = [decision(record, printable)]
-    if record.base_value is not None:
-        lines.append(f"probability of {printable(record.target)} with no word at all: {record.base_value:.1%}")
+    lines = _head(record)
     error = "" if all(word.importance_stderr is None for word in record.words) else " ± standard error"
     lines += [f"words by {score_name(record)}{error}:", *_table(words)]
     if pairs:
-        lines += ["pairs of words by interaction:", *_table(pairs)]
+        lines += [f"pairs of words by {pair_name(record)}:", *_table(pairs)]
     passes = "1 pass" if record.passes == 1 else f"{record.passes:,} passes"
     lines.append(f"method {printable(record.method)}, {passes} of the classifier")
     return "\n".join(lines)
@@ -42,14 +52,25 @@ def plain_text(record: ExplanationRecord, count: int = 5) -> str:
 def colored_text(record: ExplanationRecord, width: int = 100) -> str:
     """The texts for a terminal: blue words speak for the explained class, orange ones against it, the deeper the more.
 
-    width: columns, at which lines are broken.
+    The same number has the same colour in every text; where a method has no such scale, a line says so. width: columns,
+    at which lines are broken.
     """
-    limit = largest(record.importance)
-    lines = [decision(record, printable)]
+    scale = scales_of(record).words
+    title, *facts = _head(record)
+    if not scale.fixed:
+        facts.append(f"full colour at {scale.limit:.2g} ({scale.remark})")
+    lines = [title, *(line for fact in facts for line in textwrap.wrap(fact, width))]
     for side in range(len(record.texts)):
         words = [word for word in record.words if word.side == side]
-        lines += _wrap([(word.text, _background(word.importance / limit)) for word in words], width)
+        lines += _wrap([(word.text, _background(scale.part(word.importance))) for word in words], width)
     return "\n".join(lines)
+
+
+def _head(record: ExplanationRecord) -> list[str]:
+    """The decision, the notes, and the probability with no words."""
+    base = base_line(record, printable)
+    notes = [f"Note: {printable(note)}" for note in record.notes]
+    return [decision(record, printable), *notes, *([base] if base else [])]
 
 
 def _name(text: str) -> str:
@@ -70,7 +91,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _background(part: float) -> int | None:
-    """The colour of a word's score, `part` of the largest; none where it is faint."""
+    """The colour of a word's score, `part` of the full colour; none where it is faint."""
     depth = min(4, int(5 * abs(part)))
     return None if depth == 0 else (FOR if part > 0 else AGAINST)[depth]
 

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Any
 from spinformer._base.extras import require
 from spinformer.explain.record import ExplanationRecord, Pair
 from spinformer.explain.render import canvas
+from spinformer.explain.render.characters import capitalize
 from spinformer.explain.render.layout import (
     OMITTED,
     describe_pairs,
-    largest,
     pair_map,
+    pair_name,
     side_names,
     strongest_pairs,
     word_rows,
 )
+from spinformer.explain.render.scale import Scale, scales_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FONT_SIZE = 11.0
+FONT_SIZE, SMALL = 11.0, 9.0
 # Line widths of arcs, in points.
 THINNEST, THICKEST = 0.8, 5.0
 DASHES = (0, (3, 1.2))
@@ -30,7 +32,8 @@ DASHES = (0, (3, 1.2))
 def pairs_figure(record: ExplanationRecord, max_words: int = 40) -> "Figure":
     """The interaction of every two words: blue where they add more together than alone, orange where less.
 
-    max_words: of longer texts the words with the largest scores are shown, as the title says.
+    Notes stand above, the probability with no words below. max_words: of longer texts the words with the largest scores
+    are shown, as the title says.
     """
     pairs = pair_map(record, max_words)
     count = len(pairs.words)
@@ -39,7 +42,7 @@ def pairs_figure(record: ExplanationRecord, max_words: int = 40) -> "Figure":
     figure = canvas.new_figure(size + 1.1, size, layout="constrained")
     axis = figure.subplots()
     colors = canvas.signed_colors().with_extremes(bad="#E4E6EA")
-    picture = axis.imshow(cells, cmap=colors, norm=canvas.signed_scale(pairs.limit), interpolation="nearest")
+    axis.imshow(cells, cmap=colors, norm=canvas.color_norm(pairs.scale), interpolation="nearest")
     style = {"fontsize": max(5.0, min(10.0, 380 / max(count, 1))), "color": canvas.INK, **canvas.PLAIN}
     labels = [canvas.drawable_text(word, 16) for word in pairs.words]
     axis.set_xticks(range(count), labels, rotation=90, **style)
@@ -57,10 +60,14 @@ def pairs_figure(record: ExplanationRecord, max_words: int = 40) -> "Figure":
     subject = "pairs of words" if record.pairs or count < 2 else describe_pairs(record, [])
     title = f"{canvas.heading(record)}: {subject}{selection}"
     axis.set_title(title, fontsize=11, color=canvas.INK, **canvas.PLAIN)
-    bar = figure.colorbar(picture, ax=axis, shrink=0.7, aspect=30)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, colors=canvas.GREY, length=2)
-    bar.set_label("interaction: antagonism ← → synergy", fontsize=8, color=canvas.GREY)
+    if record.pairs:
+        label = f"{pair_name(record)}: antagonism ← → synergy"
+        canvas.color_bar(figure, pairs.scale, label, ax=axis, shrink=0.8, aspect=30)
+    style = {"x": 0.02, "ha": "left", "fontsize": SMALL, **canvas.PLAIN}
+    if lines := canvas.notes(record, SMALL, size + 0.8):
+        figure.suptitle("\n".join(lines), color=canvas.ALERT, **style)
+    if lines := canvas.base(record, SMALL, size + 0.8):
+        figure.supxlabel("\n".join(lines), color=canvas.INK, **style)
     return figure
 
 
@@ -68,18 +75,22 @@ def arcs_figure(record: ExplanationRecord, max_pairs: int = 12) -> "Figure":
     """The first text above the second, with arcs between the words of the strongest pairs.
 
     Arcs are solid blue for synergy, dashed orange for antagonism, and thicker where the interaction is stronger. Words
-    are coloured by their scores; of long texts those without an arc are left out and shown as dots.
-    max_pairs: arcs to draw.
+    are coloured by their scores; of long texts those without an arc are left out and shown as dots. Below the decision
+    stand the notes and the probability with no words. max_pairs: arcs to draw.
     """
+    scales = scales_of(record)
     pairs = strongest_pairs(record, max_pairs)
     rows = [_row(record, positions) for positions in word_rows(record, pairs)]
     lengths = [row[-1][0] + row[-1][1] if row else 0.0 for row in rows]
     rises = [_max_rise(row, record, pairs) for row in rows]
     between, below = (1.5, rises[1]) if len(rows) > 1 else (0.0, 0.0)
-    width, height = max(6.2, max(lengths) + 1.4), 1.55 + rises[0] + between + below
+    width = max(7.2, max(lengths) + 1.4)
+    facts = [(capitalize(describe_pairs(record, pairs)), canvas.GREY), *canvas.facts(record, SMALL, width - 0.5)]
+    above = 0.75 + 0.0215 * SMALL * len(facts)
+    height = above + rises[0] + between + below + 1.15
     figure = canvas.new_figure(width, height)
     axis = canvas.inches_axis(figure)
-    top = height - 0.75 - rises[0]
+    top = height - above - rises[0]
     levels = [top, top - between][: len(rows)]
     lefts = [0.95 + (max(lengths) - length) / 2 for length in lengths]
     centers = {
@@ -87,22 +98,21 @@ def arcs_figure(record: ExplanationRecord, max_pairs: int = 12) -> "Figure":
         for row, left, level in zip(rows, lefts, levels, strict=True)
         for x, box, _, position in row
     }
-    strongest = largest([pair.interaction for pair in pairs])
     for pair in reversed(pairs):
         sides = record.words[pair.first].side, record.words[pair.second].side
         bend = 0.0 if sides[0] != sides[1] else (1.0 if sides[0] == 0 else -1.0)
-        _draw_arc(axis, centers[pair.first], centers[pair.second], bend, pair.interaction / strongest)
-    limit = largest(record.importance)
-    colors, scale = canvas.signed_colors(), canvas.signed_scale(limit)
+        _draw_arc(axis, centers[pair.first], centers[pair.second], bend, scales.pairs.part(pair.interaction))
     for row, left, level, name in zip(rows, lefts, levels, side_names(record), strict=True):
         axis.text(left - 0.12, level, name, ha="right", va="center", fontsize=8, color=canvas.GREY)
         for x, box, text, position in row:
-            score = 0.0 if position == OMITTED else record.words[position].importance
-            against = score < -canvas.FAINT * limit
-            canvas.draw_word(axis, left + x, level, box, text, colors(scale(score)), FONT_SIZE, against)
-    title = f"{canvas.heading(record)}: {describe_pairs(record, pairs)}"
-    axis.text(0.25, height - 0.3, title, fontsize=12, color=canvas.INK, va="center", **canvas.PLAIN)
-    _draw_legend(axis, strongest)
+            part = 0.0 if position == OMITTED else scales.words.part(record.words[position].importance)
+            canvas.draw_word(axis, left + x, level, box, text, part, FONT_SIZE)
+    style = {"fontsize": 13, "fontweight": "bold", "color": canvas.INK, **canvas.PLAIN}
+    axis.text(0.25, height - 0.3, canvas.heading(record), va="center", **style)
+    canvas.draw_lines(axis, 0.25, height - 0.58, facts, SMALL)
+    canvas.score_bar(figure, record, scales.words, 0.35, 0.6, 2.9)
+    if pairs:
+        _draw_legend(axis, record, scales.pairs)
     return figure
 
 
@@ -137,7 +147,7 @@ def _rise(span: float) -> float:
 
 
 def _draw_arc(axis: "Axes", start: tuple[float, float], end: tuple[float, float], bend: float, strength: float) -> None:
-    """bend: 1 above the row, -1 below it, 0 between two rows; strength: part of the largest interaction, -1 to 1."""
+    """bend: 1 above the row, -1 below it, 0 between two rows; strength: part of the full width, -1 to 1."""
     path, patches = require("matplotlib.path", extra="plot").Path, require("matplotlib.patches", extra="plot")
     (a, above), (b, below) = start, end
     offset = 0.16
@@ -155,12 +165,18 @@ def _draw_arc(axis: "Axes", start: tuple[float, float], end: tuple[float, float]
     axis.add_patch(patches.PathPatch(curve, facecolor="none", linewidth=width, alpha=0.85, capstyle="butt", **style))
 
 
-def _draw_legend(axis: "Axes", strongest: float) -> None:
+def _draw_legend(axis: "Axes", record: ExplanationRecord, scale: Scale) -> None:
+    """Lines of both signs, and of two strengths."""
     line = require("matplotlib.lines", extra="plot").Line2D
     handles = [
         line([], [], color=canvas.BLUE, linewidth=2.5, label="synergy"),
         line([], [], color=canvas.VERMILION, linewidth=2.5, linestyle=DASHES, label="antagonism"),
-        line([], [], color=canvas.GREY, linewidth=THICKEST, label=f"strength {strongest:.3f}"),
     ]
-    position: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.01, 0.0)}
-    axis.legend(handles=handles, ncols=3, frameon=False, fontsize=8, labelcolor=canvas.INK, **position)
+    for mark in scale.marks[-2:]:
+        width = THINNEST + (THICKEST - THINNEST) * scale.part(mark)
+        label = scale.label(mark).replace("+", "")
+        handles.append(line([], [], color=canvas.GREY, linewidth=width, label=label))
+    position: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (0.985, 0.02)}
+    style: dict[str, Any] = {"ncols": 2, "frameon": False, "fontsize": 8, "title_fontsize": 8}
+    title = f"{pair_name(record)} ({scale.remark})"
+    axis.legend(handles=handles, title=title, labelcolor=canvas.INK, **style, **position)

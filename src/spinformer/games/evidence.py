@@ -1,0 +1,106 @@
+"""Index values of one game from some of its coalitions, with a prior that is chosen by evidence.
+
+    log p(v | order) = - (K + nu) / 2 log(nu t_0 + v' k^-1 v) - 1/2 log det k + ...
+
+How strong interactions of high order are, and how large v is, is not known beforehand. The order of `order_ratios` is
+the likeliest of ORDERS; the amplitude t is (nu t_0 + v' k^-1 v) / (nu + K), with t_0 a guess that counts as nu
+coalitions. So few coalitions are drawn towards the prior, and the standard errors say how far.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spinformer.games.estimate import Estimate
+from spinformer.games.exact import exact_values
+from spinformer.games.game import TableGame
+from spinformer.games.gaussian import Quadrature, index_variances, order_ratios
+from spinformer.games.quadrature import GAME_INDICES, GameValues, player_weights
+
+ORDERS = (0.75, 1.5, 3.0)
+# Coalitions that the guess of the amplitude counts for.
+GUESS = 4.0
+# Coalitions from which the order is chosen: it needs a matrix of so many for each of ORDERS.
+CHOOSE = 512
+# Rounds in which players' weights are taken from the values that the last round gave.
+ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What `regress` finds. values: as a batch of one; quadrature, coefficients: which predict v of other coalitions,
+    None where all coalitions are known.
+    """
+
+    values: GameValues
+    quadrature: Quadrature | None = None
+    coefficients: Tensor | None = None
+
+
+def regress(
+    coalitions: Tensor, values: Tensor, *, weights: Tensor | None = None, scale: float | None = None
+) -> Regression:
+    """All of GAME_INDICES of one game, from v of these coalitions, (K, n) and (K,), of which the first is empty.
+
+    weights: of the players (`player_weights`); without them they are taken from the values themselves, in ROUNDS.
+    scale: a guess at the standard deviation of a Shapley value before anything is asked; None for no guess.
+    """
+    count, players = coalitions.shape
+    if count == 2 ** min(players, 62):
+        return Regression(_exact(coalitions, values))
+    if weights is not None:
+        return _regress(coalitions, values, weights, scale)
+    found = _regress(coalitions, values, None, scale)
+    for _ in range(ROUNDS):
+        found = _regress(coalitions, values, player_weights(found.values.activity[0]), scale)
+    return found
+
+
+def _regress(coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: float | None) -> Regression:
+    players, row = coalitions.shape[1], values.double().cpu()[None]
+    part = coalitions[:CHOOSE]
+    _, order = max((_evidence(part, row, order_ratios(players, order, weights), scale), order) for order in ORDERS)
+    quadrature = Quadrature(coalitions, order_ratios(players, order, weights))
+    coefficients = quadrature.coefficients(row)
+    amplitude = math.sqrt(_amplitude(quadrature, row, coefficients, scale))
+    estimates = {}
+    for name in GAME_INDICES:
+        mean, stderr = quadrature.values(name, coefficients), amplitude * quadrature.deviations(name)[None]
+        estimates[name] = _estimate(mean, stderr, len(coalitions))
+    return Regression(GameValues.of(estimates, row[:, 0]), quadrature, coefficients)
+
+
+def _evidence(coalitions: Tensor, values: Tensor, ratios: Tensor, scale: float | None) -> float:
+    """log p(v) up to a constant."""
+    quadrature, part = Quadrature(coalitions, ratios), values[:, : len(coalitions)]
+    amplitude = _amplitude(quadrature, part, quadrature.coefficients(part), scale)
+    guess, offset = (0.0, 0.0) if scale is None else (GUESS, GUESS * math.log(_guess(ratios, scale)))
+    return 0.5 * (offset - (len(coalitions) + guess) * math.log(amplitude) - quadrature.log_determinant())
+
+
+def _amplitude(quadrature: Quadrature, values: Tensor, coefficients: Tensor, scale: float | None) -> float:
+    """t, from what was asked and the guess."""
+    total, count = float(quadrature.amplitude(values, coefficients)), float(values.shape[1])
+    if scale is not None:
+        total, count = total + GUESS * _guess(quadrature.ratios, scale), count + GUESS
+    return max(total / count, 1e-16)
+
+
+def _guess(ratios: Tensor, scale: float) -> float:
+    """t_0 for which a Shapley value has this standard deviation."""
+    return max(scale**2 / float(index_variances("SV", ratios).mean()), 1e-16)
+
+
+def _exact(coalitions: Tensor, values: Tensor) -> GameValues:
+    position = (coalitions.cpu() * 2 ** torch.arange(coalitions.shape[1])).sum(1)
+    table = torch.empty(len(values), dtype=torch.float64)
+    table[position] = values.double().cpu()
+    exact = {name: exact_values(TableGame(table[None]), name) for name in GAME_INDICES}
+    estimates = {name: _estimate(value, torch.zeros_like(value), len(values)) for name, value in exact.items()}
+    return GameValues.of(estimates, table[:1])
+
+
+def _estimate(values: Tensor, stderr: Tensor, budget: int) -> Estimate:
+    return Estimate(values, stderr, torch.full_like(values, budget), budget)

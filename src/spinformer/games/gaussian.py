@@ -1,0 +1,177 @@
+"""Index values of a game from few of its coalitions, by a Gaussian process on coalitions (Bayesian quadrature).
+
+    v ~ N(0, t k),   k(C, C') = CONSTANT + prod over i of (1 + r_i s_i s'_i) / (1 + r_i),   s_i = 1 if i in C, else -1
+
+The coefficients of v in the products of spins, prod over i in S of s_i, are independent, with variances that fall by a
+factor r_i for each member of S: interactions of high order are small. Every index is linear in v, so given v of some
+coalitions it is normally distributed, with mean and variance in closed form. What is known is met exactly: Shapley
+values share out v(N) - v(nothing) whatever else was asked, and all of 2^n coalitions give exact values.
+
+An index is a mean over coins of one bias q (see `spinformer.games.indices`). Under such coins each factor of k has a
+simple mean, so with x = 2 q - 1 and T(q, C) = prod over i of (1 + r_i x s_i) / (1 + r_i)
+
+    cov(value of i, v(C)) = E_q[T(q, C) d_i],        d_i = 2 r_i s_i / (1 + r_i x s_i)
+    cov(value of ij, v(C)) = E_q[T(q, C) d_i d_j].
+
+E_q runs over the nodes of a Gauss-Legendre rule, exact for Shapley and Banzhaf indices. All sums are in float64.
+"""
+
+from functools import lru_cache
+
+import numpy
+import torch
+from torch import Tensor
+
+from spinformer._base import checks
+from spinformer.games.indices import INDICES, Index
+
+# Variance of a constant, which is not known beforehand, in units of t.
+CONSTANT = 100.0
+# Added to the diagonal of k, relative to it, so that rounding does not make it singular.
+JITTER = 1e-11
+# Mean order of the interactions that make up a game, by which `order_ratios` sets r.
+ORDER = 1.5
+
+
+def order_ratios(players: int, order: float = ORDER, weights: Tensor | None = None) -> Tensor:
+    """r_i = r w_i with r = order / (n - order): the orders of a game's variance are about binomial with this mean.
+
+    weights: w, (n,), how much more some players matter than others, with mean 1; (n,), float64, below 1.
+    """
+    checks.positive("order", order)
+    ratio = min(order / max(players - order, order), 0.9)
+    ratios = torch.full((players,), ratio, dtype=torch.float64) if weights is None else ratio * weights.double()
+    return ratios.clamp(1e-4, 0.95)
+
+
+class Quadrature:
+    """What the values of some coalitions tell about every index value of a game.
+
+    coalitions: (K, n) booleans, all different; ratios: r, (n,). The same object serves any number of games. Everything
+    is computed where the coalitions are.
+    """
+
+    def __init__(self, coalitions: Tensor, ratios: Tensor) -> None:
+        self.coalitions = coalitions
+        self.spins = 2 * coalitions.double() - 1  # (K, n)
+        self.ratios = ratios.double().to(coalitions.device)
+        self.norm = (1 + self.ratios).prod()
+        self.known_nodes: dict[tuple[tuple[float, float], ...], list[tuple[Tensor, Tensor]]] = {}
+        matrix = self.covariance(self.spins)
+        matrix.diagonal().mul_(1 + JITTER)
+        self.factor = torch.linalg.cholesky(matrix)
+
+    def covariance(self, spins: Tensor) -> Tensor:
+        """k(C, C') of the coalitions with these spins, (M, n), and those asked: (M, K)."""
+        scaled = spins * torch.atanh(self.ratios)
+        factor = (1 - self.ratios.square()).prod().sqrt() / self.norm
+        return (scaled @ self.spins.T).exp() * factor + CONSTANT
+
+    def coefficients(self, values: Tensor) -> Tensor:
+        """alpha = k^-1 v, for values (B, K) of B games: (B, K)."""
+        return torch.cholesky_solve(values.double().to(self.factor.device).T, self.factor).T
+
+    def amplitude(self, values: Tensor, coefficients: Tensor) -> Tensor:
+        """v' k^-1 v, (B,): t is about this over K."""
+        return (values.double().to(coefficients.device) * coefficients).sum(-1)
+
+    def log_determinant(self) -> float:
+        """log det k."""
+        return 2 * float(self.factor.diagonal().log().sum())
+
+    def values(self, index: str, coefficients: Tensor) -> Tensor:
+        """The posterior mean of an index, (B, n) or (B, n, n), from `coefficients`."""
+        known = _coins(index)
+        total: Tensor | float = 0.0
+        for weight, part in self._nodes(known):
+            moved = coefficients * weight  # (B, K)
+            total = total + (moved @ part if known.order == 1 else (part.T * moved[:, None]) @ part)
+        assert isinstance(total, Tensor)
+        if known.order == 2:
+            total.diagonal(dim1=1, dim2=2).zero_()
+        return total
+
+    def predict(self, coalitions: Tensor, coefficients: Tensor) -> Tensor:
+        """The posterior mean of v of other coalitions, (M, n): (B, M)."""
+        return coefficients @ self.covariance(2 * coalitions.double() - 1).T
+
+    def deviations(self, index: str) -> Tensor:
+        """The posterior standard deviation of an index for t = 1: (n,) or (n, n), 0 on the diagonal."""
+        known = _coins(index)
+        cross = self.cross_covariance(known)  # (n or pairs, K)
+        solved = torch.linalg.solve_triangular(self.factor, cross.T, upper=False)
+        variance = index_variances(index, self.ratios) - solved.square().sum(0)
+        deviation = variance.clamp_min(0).sqrt()
+        return symmetric(deviation, len(self.ratios)) if known.order == 2 else deviation
+
+    def cross_covariance(self, index: Index) -> Tensor:
+        """cov(index value, v(C)) / t: (n, K), or (pairs i < j, K)."""
+        first, second = torch.triu_indices(len(self.ratios), len(self.ratios), 1)
+        total: Tensor | float = 0.0
+        for weight, part in self._nodes(index):
+            products = part if index.order == 1 else part[:, first] * part[:, second]
+            total = total + weight[:, None] * products
+        assert isinstance(total, Tensor)
+        return total.T
+
+    def _nodes(self, index: Index) -> list[tuple[Tensor, Tensor]]:
+        """T(q, C) times the weight of the node, (K,), and d, (K, n), for every node q; the same for SV and SII."""
+        rule = tuple(_rule(index, len(self.ratios)))
+        if rule not in self.known_nodes:
+            nodes = []
+            for x, weight in rule:
+                factor = 1 + x * self.ratios * self.spins
+                nodes.append((weight / self.norm * factor.prod(1), 2 * self.ratios * self.spins / factor))
+            self.known_nodes[rule] = nodes
+        return self.known_nodes[rule]
+
+
+def index_variances(index: str, ratios: Tensor) -> Tensor:
+    """var(index value) / t before anything is asked: (n,), or (pairs i < j,).
+
+    E over q and q' of prod over j of (1 + r_j x x') / (1 + r_j) times 4 r_i / (1 + r_i x x') for each member i.
+    """
+    known = _coins(index)
+    rule = _rule(known, len(ratios))
+    x, weight = (torch.tensor(column, dtype=torch.float64, device=ratios.device) for column in zip(*rule, strict=True))
+    factor = 1 + ratios[:, None, None] * (x[:, None] * x)  # (n, L, L)
+    common = factor.prod(0) / (1 + ratios).prod() * weight[:, None] * weight
+    own = 4 * ratios[:, None, None] / factor
+    if known.order == 1:
+        return (common * own).sum((1, 2))
+    first, second = torch.triu_indices(len(ratios), len(ratios), 1)
+    flat = own.flatten(1)
+    return ((flat * common.flatten()) @ flat.T)[first, second]
+
+
+def _coins(index: str) -> Index:
+    known = INDICES[index]
+    if known.bias is None:
+        raise ValueError(f"only an index that is a mean over coins has a closed form; {index!r} is none")
+    return known
+
+
+def _rule(index: Index, players: int) -> list[tuple[float, float]]:
+    """Nodes x = 2 q - 1 with their weights; nodes that coincide are one."""
+    assert index.bias is not None
+    place, weight = _legendre(players // 2 + 1)
+    bias = index.bias(torch.tensor(place, dtype=torch.float64)).tolist()
+    merged: dict[float, float] = {}
+    for q, part in zip(bias, weight, strict=True):
+        merged[2 * q - 1] = merged.get(2 * q - 1, 0.0) + part
+    return list(merged.items())
+
+
+@lru_cache(maxsize=64)
+def _legendre(count: int) -> tuple[list[float], list[float]]:
+    """Gauss-Legendre nodes and weights on 0 .. 1."""
+    nodes, weights = numpy.polynomial.legendre.leggauss(count)
+    return ((nodes + 1) / 2).tolist(), (weights / 2).tolist()
+
+
+def symmetric(pairs: Tensor, players: int) -> Tensor:
+    """(pairs i < j,) -> (n, n), symmetric."""
+    first, second = torch.triu_indices(players, players, 1)
+    matrix = pairs.new_zeros(players, players)
+    matrix[first, second] = pairs
+    return matrix + matrix.T

@@ -1,0 +1,125 @@
+"""How far a game is from the classifier that it predicts: a scale for every value, measured on held-out texts."""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from spinformer._base.files import atomic_write
+from spinformer.games.quadrature import GAME_INDICES, GameValues
+
+FILE = "misfit.json"
+# Added to numbers before their logarithm, so that values near 0 are alike.
+EPSILON = 0.003
+WORD_FEATURES = ("constant", "activity", "text", "words", "doubt")
+PAIR_FEATURES = ("constant", "value", "activity", "text", "words", "doubt")
+# Below this share of the variance of v(C) a game should not be relied upon.
+MIN_FIT = 0.5
+
+
+@dataclass(frozen=True)
+class ErrorScale:
+    """s = factor exp(sum over k of b_k x_k),   so that value -+ 1.96 s holds the classifier's own value in 95% of cases
+
+    coefficients: b; factor: of one pass; refined: of the standard errors that masked passes leave. The features x of a
+    word: 1, log of its activity (`GameValues.activity`), log of the text's root mean square activity,
+    log of the number of words, log of 1 - p. Of a pair: also log |interaction|, and the activity is that of both.
+    """
+
+    coefficients: tuple[float, ...]
+    factor: float = 1.0
+    refined: float = 1.0
+
+    def __call__(self, features: Tensor) -> Tensor:
+        """s of values with these features, (..., k) -> (...)."""
+        weights = torch.tensor(self.coefficients, dtype=torch.float64, device=features.device)
+        return self.factor * (features @ weights).exp()
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """scales: for each of GAME_INDICES; fit: the share of the variance of v(C) that the game explains on held-out
+    texts; texts, passes: on how many, with how many masked passes each; words: in the longest of them.
+    """
+
+    scales: dict[str, ErrorScale]
+    fit: float
+    texts: int
+    passes: int
+    words: int
+
+    def stderr(self, index: str, values: GameValues, confidence: Tensor, mask: Tensor) -> Tensor:
+        """The standard errors of one index that are due to misfit, (B, n) or (B, n, n); confidence: p_y(N), (B,)."""
+        scale = self.scales[index](features(index, values, confidence, mask))
+        if scale.dim() == 2:
+            return scale * mask
+        pairs = mask[:, None] & mask[:, :, None]
+        return scale * pairs * ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+
+    def notes(self, words: int) -> tuple[str, ...]:
+        """What a reader of an explanation of so many words must know."""
+        lines = []
+        if self.fit < MIN_FIT:
+            lines.append(
+                f"the game explains only {max(self.fit, 0):.0%} of what this classifier does on held-out texts: take "
+                "these numbers as a guess, or spend passes"
+            )
+        if words > 2 * self.words:
+            lines.append(
+                f"this text has {words} words, the longest that the game's errors were measured on has {self.words}: "
+                "standard errors may be too small"
+            )
+        return tuple(lines)
+
+    def save(self, folder: Path) -> None:
+        """As JSON, beside the weights of the game head."""
+        with atomic_write(folder / FILE) as partial:
+            partial.write_text(json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Misfit | None":
+        """What `save` wrote; None where there is none, as beside games of earlier versions."""
+        path = folder / FILE
+        if not path.is_file():
+            return None
+        try:
+            stored = json.loads(path.read_text())
+            scales = {name: _scale(name, part) for name, part in stored.pop("scales").items()}
+            if set(scales) != set(GAME_INDICES):
+                raise ValueError(f"scales must be of {', '.join(GAME_INDICES)}; got {', '.join(scales)}")
+            misfit = cls(scales=scales, **stored)
+            numbers = (misfit.fit, misfit.texts, misfit.passes, misfit.words)
+            if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
+                raise ValueError("fit, texts, passes and words must be finite numbers")
+            return misfit
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{path}: the measured misfit is damaged ({error})") from error
+
+
+def _scale(name: str, stored: dict[str, object]) -> ErrorScale:
+    coefficients, factor, refined = (stored[key] for key in ("coefficients", "factor", "refined"))
+    count = len(WORD_FEATURES) if name in ("SV", "BV") else len(PAIR_FEATURES)
+    numbers = [*coefficients, factor, refined] if isinstance(coefficients, list) else []
+    if len(numbers) != count + 2 or not all(isinstance(x, int | float) and math.isfinite(x) for x in numbers):
+        raise ValueError(f"{name} must have {count} coefficients and two factors, all finite")
+    return ErrorScale(tuple(float(x) for x in numbers[:count]), float(numbers[-2]), float(numbers[-1]))
+
+
+def features(index: str, values: GameValues, confidence: Tensor, mask: Tensor) -> Tensor:
+    """x of `ErrorScale`, (B, n, k) for an index of words, (B, n, n, k) for one of pairs; float64."""
+    active = values.activity.double()
+    count = mask.sum(-1, keepdim=True).double()
+    text = ((active.square() * mask).sum(-1, keepdim=True) / count).sqrt()  # (B, 1)
+    doubt = (1 - confidence.double().to(active.device))[:, None].clamp_min(0) + 0.01
+    common = [(text + EPSILON).log(), count.log(), doubt.log()]  # (B, 1) each
+    if index in ("SV", "BV"):
+        columns = [torch.ones_like(active), (active + EPSILON).log(), *(part.expand_as(active) for part in common)]
+        return torch.stack(columns, -1)
+    estimate = values.shapley_interactions if index == "SII" else values.interactions
+    value = estimate.values.double().abs()
+    both = (active[:, :, None] * active[:, None]).sqrt()
+    wide = [part[..., None].expand_as(value) for part in common]
+    return torch.stack([torch.ones_like(value), (value + EPSILON).log(), (both + EPSILON).log(), *wide], -1)

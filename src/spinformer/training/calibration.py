@@ -1,0 +1,151 @@
+"""Measure, on texts that a game head was not trained on, how far its values are from the classifier's own."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from spinformer._base import checks
+from spinformer._base.progress import progress
+from spinformer.data.texts import Texts
+from spinformer.data.words import split_words
+from spinformer.games.designs import paired_design
+from spinformer.games.evidence import regress
+from spinformer.games.quadrature import GAME_INDICES, GameValues, estimate_all, player_weights
+from spinformer.models.game_head import GameHead
+from spinformer.models.masked import MaskedClassifier
+from spinformer.models.misfit import ErrorScale, Misfit, features
+
+PASSES = 128  # masked passes of each text
+BATCH = 16  # texts at a time
+PAIRS = 128  # of one text that count, at most
+DRAWS = 32  # of what the classifier's own value may be, given the passes
+RIDGE = 1e-2  # on coefficients, where there are few texts
+Z = 1.96
+
+
+class Row(NamedTuple):
+    """Values of one index of one text: features, (m, k); error: mean and standard deviation of the classifier's value
+    less the game's, (m,) each; refined: the same error after a quarter of the passes, and its own standard error.
+    """
+
+    features: Tensor
+    mean: Tensor
+    deviation: Tensor
+    refined: Tensor
+    refined_stderr: Tensor
+
+
+@torch.no_grad()
+def measure_misfit(
+    head: GameHead,
+    classifier: MaskedClassifier,
+    texts: Texts,
+    *,
+    passes: int = PASSES,
+    max_length: int = 128,
+    seed: int = 0,
+) -> Misfit:
+    """The scale of the errors of every index (`spinformer.models.misfit.ErrorScale`), and the fit of v(C).
+
+    Each text is asked `passes` times; what they say of the classifier's own values, mean and uncertainty, is compared
+    with the game's. Scales are fitted by likelihood. Factors are the 95% quantiles of |error| / scale, over 1.96, so
+    intervals hold 95% of the values whatever their distribution is (a conformal factor).
+    """
+    checks.at_least("passes", passes, 16)
+    rows: dict[str, list[Row]] = {name: [] for name in GAME_INDICES}
+    squares = torch.zeros(2, dtype=torch.float64)
+    longest = 0
+    starts = range(0, len(texts), BATCH)
+    for start in progress(starts, "measuring misfit", len(starts)):
+        part = texts.select(range(start, min(start + BATCH, len(texts))))
+        words = split_words(classifier.tokenizer, part, max_length).to(classifier.device)
+        games = head.games(classifier.model, words)
+        target, confidence = games.full.argmax(-1), games.full.exp().amax(-1)
+        game = games.game(target)
+        values = estimate_all(game, seed=torch.tensor(seed))
+        counts = words.counts.tolist()
+        designs = [paired_design(count, passes + 1, torch.tensor(seed)) for count in counts]
+        width = max(counts)
+        asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)
+        for row, design in enumerate(designs):
+            asked[row, : len(design), : counts[row]] = design
+        owner = torch.arange(len(counts)).repeat_interleave(torch.tensor([len(design) for design in designs]))
+        real = torch.cat([asked[row, : len(design)] for row, design in enumerate(designs)])
+        answers = classifier.row_probabilities(words, owner, real)[torch.arange(len(owner)), target[owner]].cpu()
+        predicted = game.evaluate(asked.to(game.device)).cpu()
+        for row, (design, answer) in enumerate(zip(designs, answers.split([len(d) for d in designs]), strict=True)):
+            longest = max(longest, counts[row])
+            error = answer.double() - predicted[row, : len(design)].double()
+            squares += torch.stack([error.square().sum(), (answer.double() - answer.double().mean()).square().sum()])
+            single = values.row(row, counts[row])
+            for name, found in _rows(single, design, error, confidence[row : row + 1].cpu()).items():
+                rows[name].append(found)
+    generator = torch.Generator().manual_seed(seed)
+    scales = {name: _fit(found, generator) for name, found in rows.items()}
+    fit = 1 - float(squares[0] / squares[1].clamp_min(1e-12))
+    return Misfit(scales, fit, len(texts), passes, longest)
+
+
+def _rows(values: GameValues, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
+    """For each index, what all passes and a quarter of them say of v - g."""
+    weights = player_weights(values.activity[0])
+    full = regress(design, error, weights=weights).values
+    few = max(4, len(design) // 4)
+    known = len(design) == 2 ** min(design.shape[1], 62)
+    refined = full if known else regress(design[:few], error[:few], weights=weights).values
+    mask = torch.ones(1, design.shape[1], dtype=torch.bool)
+    rows = {}
+    for name in GAME_INDICES:
+        x = features(name, values, confidence, mask)[0]
+        one, other = full.by_index[name], refined.by_index[name]
+        columns = [part[0].double() for part in (one.values, one.stderr, other.values, other.stderr)]
+        if x.dim() == 3:
+            first, second = torch.triu_indices(len(x), len(x), 1)
+            kept = torch.linspace(0, len(first) - 1, min(PAIRS, len(first))).long()
+            x, *columns = (part[first[kept], second[kept]] for part in (x, *columns))
+        mean, deviation, after, stderr = columns
+        rows[name] = Row(x, mean, deviation, mean - after, stderr)
+    return rows
+
+
+def _fit(rows: list[Row], generator: torch.Generator) -> ErrorScale:
+    """argmin over b of sum over values of log s^2 + (mean^2 + deviation^2) / s^2, each text counting once."""
+    x, mean, deviation, refined, stderr = (torch.cat(column) for column in zip(*rows, strict=True))
+    sizes = torch.tensor([len(row.mean) for row in rows])
+    weight = (1 / sizes.clamp_min(1)).repeat_interleave(sizes).double() / len(rows)
+    if not len(x):  # texts of one word have no pairs
+        return ErrorScale((0.0,) * x.shape[1])
+    moment = mean.square() + deviation.square() + 1e-10
+    start = torch.zeros(x.shape[1], dtype=torch.float64)
+    start[0] = 0.5 * float((weight * moment).sum().log())
+    b = start.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([b], max_iter=200, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        log_scale = x @ b
+        total = (weight * (2 * log_scale + moment * (-2 * log_scale).exp())).sum() + RIDGE * b[1:].square().sum()
+        total.backward()
+        return total
+
+    with torch.enable_grad():
+        optimizer.step(loss)
+    scale = (x @ b.detach()).exp()
+    noise = torch.randn(DRAWS, len(mean), dtype=torch.float64, generator=generator)
+    ratio = (mean + deviation * noise).abs() / scale
+    known = stderr > 1e-6
+    after = (refined + deviation * noise).abs()[:, known] / stderr[known]
+    coefficients = tuple(b.detach().tolist())
+    return ErrorScale(coefficients, _quantile(ratio, weight), _quantile(after, weight[known], least=1.0))
+
+
+def _quantile(ratio: Tensor, weight: Tensor, least: float = 0.0) -> float:
+    """The weighted 95% quantile over draws and values, over 1.96."""
+    if not ratio.numel() or not math.isfinite(float(ratio.max())):
+        return 1.0
+    order = ratio.flatten().argsort()
+    mass = weight.expand_as(ratio).flatten()[order].cumsum(0)
+    place = int(torch.searchsorted(mass, 0.95 * mass[-1]).clamp_max(len(mass) - 1))
+    return max(least, float(ratio.flatten()[order[place]]) / Z)

@@ -1,0 +1,78 @@
+"""Values of one game with a prior that is chosen by evidence."""
+
+import pytest
+import torch
+
+from spinformer.games import TableGame, exact_values
+from spinformer.games.designs import all_coalitions, paired_design
+from spinformer.games.evidence import regress
+from spinformer.games.quadrature import player_weights
+from tests.games.test_quadrature import smooth_tables
+
+
+def position(design: torch.Tensor) -> torch.Tensor:
+    return (design * 2 ** torch.arange(design.shape[1])).sum(1)
+
+
+def test_all_coalitions_are_exact_in_any_order() -> None:
+    table = smooth_tables(6, 1)[0]
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(0))
+    values = regress(all_coalitions(6)[order], table[order]).values
+    for name, estimate in values.by_index.items():
+        torch.testing.assert_close(estimate.values[0], exact_values(TableGame(table), name), rtol=0, atol=1e-9)
+        assert not estimate.stderr.any()
+
+
+@pytest.mark.parametrize("count", [4, 10, 60, 200])
+def test_values_add_up(count: int) -> None:
+    table = smooth_tables(11, 1)[0]
+    design = paired_design(11, count, torch.tensor(0))
+    values = regress(design, table[position(design)]).values
+    assert float(values.shapley.values.sum()) == pytest.approx(float(table[-1] - table[0]), abs=1e-6)
+
+
+def test_weights_of_the_players_that_matter_make_values_nearer() -> None:
+    """12 games in which 4 of 12 players do nearly everything: 80 coalitions, mean error with weights below without."""
+    generator = torch.Generator().manual_seed(1)
+    member = all_coalitions(12).double()
+    errors = []
+    for _ in range(12):
+        strength = torch.tensor([3.0] * 4 + [0.1] * 8).double()
+        weight = strength * torch.randn(12, generator=generator).double()
+        pair = torch.outer(strength, strength) * torch.randn(12, 12, generator=generator).double() / 6
+        table = (member @ weight + ((member @ pair) * member).sum(1)).sigmoid()
+        design = paired_design(12, 80, torch.tensor(0))
+        exact = exact_values(TableGame(table), "SV")
+        found = [
+            regress(design, table[position(design)], weights=w).values
+            for w in (torch.ones(12), strength / strength.mean())
+        ]
+        errors.append(
+            [
+                float((each.shapley.values[0] - exact).norm() / exact.norm())
+                for each in (*found, regress(design, table[position(design)]).values)
+            ]
+        )
+    alike, known, found = torch.tensor(errors).mean(0).tolist()
+    assert known < 0.8 * alike
+    assert found < 0.9 * alike
+
+
+def test_few_coalitions_are_drawn_to_nothing_and_say_so() -> None:
+    """40 games of pure noise of size 0.1: with a guess of the scale, 8 coalitions change values by less than noise."""
+    generator = torch.Generator().manual_seed(0)
+    design = paired_design(12, 8, torch.tensor(0))
+    inside, size = [], []
+    for table in 0.1 * torch.randn(40, 2**12, generator=generator).double():
+        values = regress(design, table[position(design)], weights=torch.ones(12), scale=0.02).values.shapley
+        exact = exact_values(TableGame(table), "SV")
+        inside.append(((values.values[0] - exact).abs() <= 1.96 * values.stderr[0]).double().mean())
+        size.append(values.values.abs().mean())
+    assert float(torch.stack(inside).mean()) > 0.9
+    assert float(torch.stack(size).mean()) < 0.05
+
+
+def test_weights_have_mean_one_and_leave_nobody_out() -> None:
+    weights = player_weights(torch.tensor([0.0, 0.1, 0.5]))
+    assert float(weights.mean()) == pytest.approx(1)
+    assert float(weights.min()) > 0
