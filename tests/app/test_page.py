@@ -89,14 +89,14 @@ def test_an_example_then_a_slider(page):
     page.get_by_role("button", name=name).click()
     expect(page.locator("#premise textarea")).to_have_value(premise)
     expect(page.locator("#explanation .words").nth(1)).to_have_text(re.compile(hypothesis.split()[0]), timeout=PATIENCE)
-    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 64 coalitions")
+    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 512 coalitions")
     slider = page.get_by_role("slider", name=re.compile("Samples"))
     slider.focus()
     for _ in range(3):
         slider.press("ArrowRight")
     box = slider.bounding_box()
     slider.click(position={"x": box["width"] - 1, "y": box["height"] / 2})
-    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 256 coalitions", timeout=PATIENCE)
+    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 2048 coalitions", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ def test_command_and_tables(folder, tmp_path, capsys):
 def test_bench_of_an_explanation(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("research.benchmarks.explain.PAIRS", 3)
     monkeypatch.setattr("research.benchmarks.explain.WARM", 1)
+    monkeypatch.setattr("research.benchmarks.explain.SAMPLED", 2)
     assert main(["bench", "explain", "--model", str(folder), "--output", str(tmp_path)]) in (0, 1)
     record = records.read("explain", tmp_path)
     assert all(row["ratio"] > 0 and row["sampling_ms"] > row["prediction_ms"] for row in record["outcome"]["rows"])
-    assert report.cost(record).startswith("| threads | prediction | explanation | ratio | Shapley sampling, 200 passes")
+    assert report.cost(record).startswith("| threads | prediction | explanation | ratio | quick, 128 coalitions | ratio |")
