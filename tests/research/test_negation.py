@@ -119,4 +119,6 @@ def test_bench_of_an_explanation(folder, tmp_path, monkeypatch):
     assert main(["bench", "explain", "--model", str(folder), "--output", str(tmp_path)]) in (0, 1)
     record = records.read("explain", tmp_path)
     assert all(row["ratio"] > 0 and row["sampling_ms"] > row["prediction_ms"] for row in record["outcome"]["rows"])
-    assert report.cost(record).startswith("| threads | prediction | explanation | ratio | quick, 128 coalitions | ratio |")
+    assert report.cost(record).startswith(
+        "| threads | prediction | explanation | ratio | quick, 128 coalitions | ratio |"
+    )
