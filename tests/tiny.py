@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast
+from transformers import AutoConfig, AutoModel, BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast
 
 WORDS = ["a", "the", "man", "woman", "dog", "cat", "runs", "sleeps", "eats", "outside", "inside", "not", "two", "red"]
 NLI = ("entailment", "neutral", "contradiction")
@@ -45,6 +45,13 @@ def save_encoder(folder: Path, config=None, types: bool = True) -> Path:
     tokenizer(types).save_pretrained(folder)
     assert AutoConfig.from_pretrained(folder).model_type == (config or bert()).model_type
     return folder
+
+
+def nli_classifier(seed: int = 0) -> BertForSequenceClassification:
+    """A classifier of pairs with random weights; the caller's random state stays as it was."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).eval()
 
 
 def rows(count: int, seed: int = 0, longest: int = 12) -> list[dict[str, str]]:

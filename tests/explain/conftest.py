@@ -1,12 +1,11 @@
 """A tiny classifier that transformers brings, with a game beside it."""
 
 import pytest
-import torch
-from transformers import AutoModelForSequenceClassification, BertForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 
 from spinformer.data.texts import Texts
 from spinformer.training.game import GroundingOptions, train_game_head
-from tests.tiny import NLI, bert, rows, tokenizer
+from tests.tiny import nli_classifier, rows, tokenizer
 
 SMALL_HEAD = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 8}
 
@@ -15,9 +14,7 @@ SMALL_HEAD = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 
 def grounded_folder(tmp_path_factory):
     """A folder with the classifier, its tokenizer and its game head."""
     folder = tmp_path_factory.mktemp("explained")
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).eval()
+    model = nli_classifier()
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     pairs = rows(64)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, BertForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 
 import spinformer
 from spinformer.data.texts import Texts
@@ -13,7 +13,7 @@ from spinformer.games import exact_values
 from spinformer.models import NeuroGameForSequenceClassification
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from tests.explain.conftest import SMALL_HEAD
-from tests.tiny import NLI, bert, rows, tokenizer
+from tests.tiny import NLI, nli_classifier, rows, tokenizer
 
 TEXT = ("a man runs outside", "the man sleeps not")
 FIRST, SECOND = ([row[name] for row in rows(5, seed=3)] for name in ("premise", "hypothesis"))
@@ -36,9 +36,7 @@ def explainer(grounded_folder):
 @pytest.fixture
 def bare():
     """A classifier without a game."""
-    with torch.random.fork_rng():
-        torch.manual_seed(4)
-        return BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).eval()
+    return nli_classifier(seed=4)
 
 
 class TestCalls:

@@ -17,7 +17,7 @@ def position(design: torch.Tensor) -> torch.Tensor:
 def test_all_coalitions_are_exact_in_any_order() -> None:
     table = smooth_tables(6, 1)[0]
     order = torch.randperm(64, generator=torch.Generator().manual_seed(0))
-    values = regress(all_coalitions(6)[order], table[order]).values
+    values = regress(all_coalitions(6)[order], table[order])
     for name, estimate in values.by_index.items():
         torch.testing.assert_close(estimate.values[0], exact_values(TableGame(table), name), rtol=0, atol=1e-9)
         assert not estimate.stderr.any()
@@ -27,7 +27,7 @@ def test_all_coalitions_are_exact_in_any_order() -> None:
 def test_values_add_up(count: int) -> None:
     table = smooth_tables(11, 1)[0]
     design = paired_design(11, count, torch.tensor(0))
-    values = regress(design, table[position(design)]).values
+    values = regress(design, table[position(design)])
     assert float(values.shapley.values.sum()) == pytest.approx(float(table[-1] - table[0]), abs=1e-6)
 
 
@@ -44,13 +44,12 @@ def test_weights_of_the_players_that_matter_make_values_nearer() -> None:
         design = paired_design(12, 80, torch.tensor(0))
         exact = exact_values(TableGame(table), "SV")
         found = [
-            regress(design, table[position(design)], weights=w).values
-            for w in (torch.ones(12), strength / strength.mean())
+            regress(design, table[position(design)], weights=w) for w in (torch.ones(12), strength / strength.mean())
         ]
         errors.append(
             [
                 float((each.shapley.values[0] - exact).norm() / exact.norm())
-                for each in (*found, regress(design, table[position(design)]).values)
+                for each in (*found, regress(design, table[position(design)]))
             ]
         )
     alike, known, found = torch.tensor(errors).mean(0).tolist()
@@ -64,7 +63,7 @@ def test_few_coalitions_are_drawn_to_nothing_and_say_so() -> None:
     design = paired_design(12, 8, torch.tensor(0))
     inside, size = [], []
     for table in 0.1 * torch.randn(40, 2**12, generator=generator).double():
-        values = regress(design, table[position(design)], weights=torch.ones(12), scale=0.02).values.shapley
+        values = regress(design, table[position(design)], weights=torch.ones(12), scale=0.02).shapley
         exact = exact_values(TableGame(table), "SV")
         inside.append(((values.values[0] - exact).abs() <= 1.96 * values.stderr[0]).double().mean())
         size.append(values.values.abs().mean())

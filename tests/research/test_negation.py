@@ -20,7 +20,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import WORD
 from spinformer.games import TableGame, exact_values
 from spinformer.training.game import GroundingOptions, train_game_head
-from tests.tiny import NLI, bert, rows, tokenizer
+from tests.tiny import nli_classifier, rows, tokenizer
 
 
 def test_sign_test():
@@ -78,11 +78,8 @@ def test_counts_and_agreement():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    from transformers import BertForSequenceClassification
-
     path = tmp_path_factory.mktemp("negation")
-    torch.manual_seed(0)
-    model = BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).eval()
+    model = nli_classifier()
     model.save_pretrained(path)
     tokenizer().save_pretrained(path)
     pairs = rows(16)

@@ -13,6 +13,7 @@ from spinformer._base.precision import full_precision, safe_divide
 from spinformer.attention.from_game import GameAttention, Units, attention_from_values, game_attention
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
+from spinformer.explain.scoring import of_class
 from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values
 from spinformer.games.one_pass import PLAYER_INDICES
 from spinformer.games.quadrature import GAME_INDICES
@@ -84,7 +85,7 @@ class GroundedClassifier:
         measured = self.head.misfit
         if measured is None:
             return None
-        confidence = games.full.exp().gather(1, target[:, None].to(games.full.device)).squeeze(1)
+        confidence = of_class(games.full.exp(), target)
         return {name: measured.stderr(name, values, confidence, games.mask) for name in GAME_INDICES}
 
     def notes(self, words: int) -> tuple[str, ...]:

@@ -13,13 +13,8 @@ from spinformer.explain.refine import refine
 from spinformer.explain.scoring import decided
 from spinformer.models.masked import ConfidenceGame
 
-# The estimates whose errors `until` bounds, by the field of `Word` that is the score.
-ESTIMATES = {
-    "shapley": ("shapley",),
-    "banzhaf": ("banzhaf",),
-    "field": ("shapley", "banzhaf"),
-    "attention": ("shapley", "banzhaf"),
-}
+# The indices whose errors `until` bounds, by the field of `Word` that is the score.
+BOUNDED = {"shapley": ("SV",), "banzhaf": ("BV",), "field": ("SV", "BV"), "attention": ("SV", "BV")}
 
 
 @torch.no_grad()
@@ -52,7 +47,7 @@ def explain_by_masking(
         until=context.until,
         seconds=context.seconds,
         seed=context.seed,
-        estimates=ESTIMATES[column],
+        indices=BOUNDED[column],
     )
     values = refined.values
     game = ConfidenceGame(classifier, words.to("cpu"), classes)  # says who plays; it is not asked

@@ -19,13 +19,13 @@ from torch.nn import functional
 
 from spinformer._base.progress import progress
 from spinformer.data.words import Words
-from spinformer.explain.scoring import text_seed
+from spinformer.explain.scoring import of_class, text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
 from spinformer.games.designs import paired_design
 from spinformer.games.evidence import regress
 from spinformer.games.quadrature import GAME_INDICES, player_weights
 from spinformer.models.game_head import GameHead, PredictedGames
-from spinformer.models.masked import MaskedClassifier
+from spinformer.models.masked import MaskedClassifier, stack_coalitions
 
 # Masked passes where none are asked for; the first that `until` spends; the most, whatever it says.
 PASSES, FIRST, MAX_PASSES = 512, 64, 8192
@@ -36,7 +36,6 @@ SAMPLES = 1024
 STEP, DELAY = 64, 2.0
 # How much wider intervals are than the Gaussian process says, where no held-out texts told.
 WIDENING = 1.15
-ESTIMATES = {"shapley": "SV", "banzhaf": "BV"}
 
 
 @dataclass(frozen=True)
@@ -90,19 +89,19 @@ def refine(
     until: float | None = None,
     seconds: float | None = None,
     seed: int = 0,
-    estimates: Sequence[str] = ("shapley",),
+    indices: Sequence[str] = ("SV",),
 ) -> Refined:
     """Values of the words of a batch of texts, from `passes` masked passes of each (0 stands for PASSES).
 
     probabilities: of the full texts, (B, classes); classes: those explained, (B,); games, head: the game and its game
     head, None without one. until: passes are doubled, from `passes` or FIRST, until with 95% confidence no word's value
-    in `estimates` is off by more than this; seconds: or until so much time is spent. A text whose 2^n coalitions fit is
+    in `indices` is off by more than this; seconds: or until so much time is spent. A text whose 2^n coalitions fit is
     enumerated, and its values are exact. The standard errors of the result say what was reached.
     """
     if passes and passes < MIN_PASSES:
         raise ValueError(f"expected at least {MIN_PASSES} passes; got {passes}")
     counts, start = words.counts.tolist(), time.monotonic()
-    full = probabilities.gather(1, classes[:, None].to(probabilities.device)).squeeze(1).tolist()
+    full = of_class(probabilities, classes).tolist()
     texts = [
         _Text(count, text_seed(words, row, seed), full[row], torch.zeros(0, count, dtype=torch.bool))
         for row, count in enumerate(counts)
@@ -126,7 +125,7 @@ def refine(
         spent = time.monotonic() - start
         if seconds is not None and 3 * spent > seconds:  # the next round takes twice as long as all before
             break
-        active = [row for row in active if _largest_error(texts[row], estimates, head) > until]
+        active = [row for row in active if _largest_error(texts[row], indices, head) > until]
         size *= 2
     return _collect(texts, words.mask.shape[1], head)
 
@@ -141,9 +140,9 @@ def _ask(
     games: PredictedGames | None,
 ) -> None:
     """Spend the passes that these texts still lack for `size`, all texts together."""
-    width, new = words.mask.shape[1], {row: texts[row].new(size) for row in active}
-    owner = torch.cat([torch.full((len(rows),), row) for row, rows in new.items()])
-    asked = torch.cat([functional.pad(rows, (0, width - rows.shape[1])) for rows in new.values()])
+    new = {row: texts[row].new(size) for row in active}
+    place, asked = stack_coalitions(list(new.values()), words.mask.shape[1])
+    owner = torch.tensor(active)[place]
     counts = words.counts.cpu()[owner]
     whole = asked.sum(1) == counts  # known already
     answers = torch.tensor([texts[row].full for row in owner.tolist()])
@@ -163,11 +162,11 @@ def _ask(
 
 
 def _regress(text: _Text, scale: float | None) -> GameValues:
-    """The values of v - g, or of v, and their standard errors."""
-    if text.game is None:
-        return regress(text.asked, text.answers).values
+    """The values of v - g, or of v where there is no game or all is known, and their standard errors."""
+    if text.game is None or text.known:
+        return regress(text.asked, text.answers)
     weights = player_weights(text.game.activity[0])
-    return regress(text.asked, text.answers - text.predicted, weights=weights, scale=scale).values
+    return regress(text.asked, text.answers - text.predicted, weights=weights, scale=scale)
 
 
 def _widening(index: str, head: GameHead | None) -> float:
@@ -175,17 +174,17 @@ def _widening(index: str, head: GameHead | None) -> float:
     return WIDENING if head is None or head.misfit is None else head.misfit.scales[index].refined
 
 
-def _largest_error(text: _Text, estimates: Sequence[str], head: GameHead | None) -> float:
+def _largest_error(text: _Text, indices: Sequence[str], head: GameHead | None) -> float:
     """The largest error of any word, with 95% confidence for all words together."""
     if text.known:
         return 0.0
     deviations = math.sqrt(2) * float(torch.erfinv(torch.tensor(1 - 0.05 / text.players, dtype=torch.float64)))
     assert text.found is not None
     largest = 0.0
-    for name in estimates:
-        left = _widening(ESTIMATES[name], head) * getattr(text.found, name).stderr
+    for name in indices:
+        left = _widening(name, head) * text.found.by_index[name].stderr
         if text.game is not None:
-            left = torch.hypot(left, getattr(text.game, name).stderr.double())
+            left = torch.hypot(left, text.game.by_index[name].stderr.double())
         largest = max(largest, float(left.max()))
     return deviations * largest
 
@@ -211,12 +210,9 @@ def _collect(texts: Sequence[_Text], width: int, head: GameHead | None) -> Refin
 def _sum(text: _Text, name: str, widening: float) -> tuple[Tensor, Tensor, Tensor]:
     """Value and standard error of v, and the part of it that the passes leave; a text that was enumerated is exact."""
     assert text.found is not None
-    if text.known and text.game is not None:
-        exact = regress(text.asked, text.answers).values.by_index[name]
-        return exact.values, exact.stderr, exact.stderr
     found = text.found.by_index[name]
     left = widening * found.stderr
-    if text.game is None:
+    if text.game is None or text.known:
         return found.values, left, left
     base = text.game.by_index[name]
     return found.values + base.values, torch.hypot(left, base.stderr.double()), left

@@ -7,12 +7,11 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from spinformer._base.rng import uniforms
 from spinformer.data.words import Words
 from spinformer.games.kernel_shap import distinct_rows
-from spinformer.models.masked import MaskedClassifier
+from spinformer.models.masked import MaskedClassifier, stack_coalitions
 
 
 class Scorer(Protocol):
@@ -88,8 +87,7 @@ def confidences(
     """
     width = words.mask.shape[1]
     distinct, indices = zip(*map(distinct_rows, coalitions), strict=True)
-    texts = torch.arange(len(coalitions)).repeat_interleave(torch.tensor([len(rows) for rows in distinct]))
-    padded = torch.cat([functional.pad(rows, (0, width - rows.shape[1])) for rows in distinct])
+    texts, padded = stack_coalitions(distinct, width)
     answers = classifier.row_probabilities(words, texts, padded).cpu().double().split([len(rows) for rows in distinct])
     values = [part[index] for part, index in zip(answers, indices, strict=True)]
     classes = [int(part[0].argmax()) for part in values] if target is None else target.tolist()

@@ -8,7 +8,6 @@ coalitions. So few coalitions are drawn towards the prior, and the standard erro
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,37 +27,28 @@ CHOOSE = 512
 ROUNDS = 2
 
 
-@dataclass(frozen=True)
-class Regression:
-    """What `regress` finds. values: as a batch of one; quadrature, coefficients: which predict v of other coalitions,
-    None where all coalitions are known.
-    """
-
-    values: GameValues
-    quadrature: Quadrature | None = None
-    coefficients: Tensor | None = None
-
-
 def regress(
     coalitions: Tensor, values: Tensor, *, weights: Tensor | None = None, scale: float | None = None
-) -> Regression:
-    """All of GAME_INDICES of one game, from v of these coalitions, (K, n) and (K,), of which the first is empty.
+) -> GameValues:
+    """All of GAME_INDICES of one game, as a batch of one, from v of these coalitions, (K, n) and (K,).
+
+    The first coalition is the empty one; where all 2^n are there, in whatever order, values are exact.
 
     weights: of the players (`player_weights`); without them they are taken from the values themselves, in ROUNDS.
     scale: a guess at the standard deviation of a Shapley value before anything is asked; None for no guess.
     """
     count, players = coalitions.shape
     if count == 2 ** min(players, 62):
-        return Regression(_exact(coalitions, values))
+        return _exact(coalitions, values)
     if weights is not None:
         return _regress(coalitions, values, weights, scale)
     found = _regress(coalitions, values, None, scale)
     for _ in range(ROUNDS):
-        found = _regress(coalitions, values, player_weights(found.values.activity[0]), scale)
+        found = _regress(coalitions, values, player_weights(found.activity[0]), scale)
     return found
 
 
-def _regress(coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: float | None) -> Regression:
+def _regress(coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: float | None) -> GameValues:
     players, row = coalitions.shape[1], values.double().cpu()[None]
     part = coalitions[:CHOOSE]
     _, order = max((_evidence(part, row, order_ratios(players, order, weights), scale), order) for order in ORDERS)
@@ -69,7 +59,7 @@ def _regress(coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: 
     for name in GAME_INDICES:
         mean, stderr = quadrature.values(name, coefficients), amplitude * quadrature.deviations(name)[None]
         estimates[name] = _estimate(mean, stderr, len(coalitions))
-    return Regression(GameValues.of(estimates, row[:, 0]), quadrature, coefficients)
+    return GameValues.of(estimates, row[:, 0])
 
 
 def _evidence(coalitions: Tensor, values: Tensor, ratios: Tensor, scale: float | None) -> float:

@@ -179,7 +179,8 @@ def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> Sequen
     coefficients = quadrature.coefficients(values)
     needed = ("SV", "SII") if players <= OWN else GAME_INDICES
     means = {name: quadrature.values(name, coefficients) for name in needed}
-    errors = {name: _times(_deviations(name, *key), _scale(quadrature, values, coefficients)) for name in GAME_INDICES}
+    scale = _scale(quadrature, values, coefficients)
+    errors = {name: _times(_deviations(name, *key), scale) for name in GAME_INDICES}
     if players <= OWN:
         active = activity(means["SV"], means["SII"]).detach()
         rows = [_own(values[row : row + 1], design, active[row]) for row in range(len(values))]

@@ -1,10 +1,11 @@
 """What a classifier answers when words are hidden: the game that explanations are measured against."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from spinformer._base import checks
 from spinformer.data.words import Words
@@ -15,6 +16,12 @@ Masking = Literal["attention", "token", "delete"]
 BATCH_SIZE = 256
 ROW_TOKENS = 128  # tokens of a row for which `batch_size` counts on a GPU
 MAX_CPU_ROWS = 128  # rows of a batch on a CPU; more are slower
+
+
+def stack_coalitions(coalitions: Sequence[Tensor], width: int) -> tuple[Tensor, Tensor]:
+    """Coalitions of several texts, (K, words of it) each, as rows for `row_probabilities`: (R,) texts, (R, width)."""
+    texts = torch.arange(len(coalitions)).repeat_interleave(torch.tensor([len(rows) for rows in coalitions]))
+    return texts, torch.cat([functional.pad(rows, (0, width - rows.shape[1])) for rows in coalitions])
 
 
 def check_classes(model: Any) -> None:

@@ -14,7 +14,7 @@ from spinformer.games.designs import paired_design
 from spinformer.games.evidence import regress
 from spinformer.games.quadrature import GAME_INDICES, GameValues, estimate_all, player_weights
 from spinformer.models.game_head import GameHead
-from spinformer.models.masked import MaskedClassifier
+from spinformer.models.masked import MaskedClassifier, stack_coalitions
 from spinformer.models.misfit import ErrorScale, Misfit, features
 
 PASSES = 128  # masked passes of each text
@@ -71,8 +71,7 @@ def measure_misfit(
         asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)
         for row, design in enumerate(designs):
             asked[row, : len(design), : counts[row]] = design
-        owner = torch.arange(len(counts)).repeat_interleave(torch.tensor([len(design) for design in designs]))
-        real = torch.cat([asked[row, : len(design)] for row, design in enumerate(designs)])
+        owner, real = stack_coalitions(designs, width)
         answers = classifier.row_probabilities(words, owner, real)[torch.arange(len(owner)), target[owner]].cpu()
         predicted = game.evaluate(asked.to(game.device)).cpu()
         for row, (design, answer) in enumerate(zip(designs, answers.split([len(d) for d in designs]), strict=True)):
@@ -91,10 +90,10 @@ def measure_misfit(
 def _rows(values: GameValues, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
     """For each index, what all passes and a quarter of them say of v - g."""
     weights = player_weights(values.activity[0])
-    full = regress(design, error, weights=weights).values
+    full = regress(design, error, weights=weights)
     few = max(4, len(design) // 4)
     known = len(design) == 2 ** min(design.shape[1], 62)
-    refined = full if known else regress(design[:few], error[:few], weights=weights).values
+    refined = full if known else regress(design[:few], error[:few], weights=weights)
     mask = torch.ones(1, design.shape[1], dtype=torch.bool)
     rows = {}
     for name in GAME_INDICES:

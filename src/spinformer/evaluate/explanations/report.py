@@ -11,10 +11,11 @@ from spinformer.evaluate.explanations.game_fit import Fit
 from spinformer.evaluate.explanations.study import CHUNK, REFERENCE, Study
 from spinformer.explain.explainer import Explainer
 from spinformer.models.game_head import FOLDER
+from spinformer.models.misfit import MIN_FIT
 
-# Below these a game should not be relied upon: the share of the variance of v(C) that it explains; its
-# comprehensiveness as a share of leave-one-out's, and as a multiple of that of random scores.
-MIN_FIT, MIN_SHARE, MIN_LIFT = 0.5, 0.9, 2.0
+# Below these, or MIN_FIT, a game should not be relied upon: its comprehensiveness as a share of leave-one-out's, and as
+# a multiple of that of random scores.
+MIN_SHARE, MIN_LIFT = 0.9, 2.0
 METHODS = (REFERENCE, "leave-one-out", "random")
 
 
