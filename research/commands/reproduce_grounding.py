@@ -7,11 +7,16 @@ Stages:
   together  classifiers trained with objective `grounded`, beside the cheap methods
   ess       effective sample size under Gibbs weights and convergence of the mean field, of games as in `frozen` or
             `together`
-Each writes a result, grounding-STAGE.json or --name. Game heads in RUNS are not trained again and measurements in
-RUNS/measured are not repeated, so a stage that was stopped continues. For a second task name another MODEL and files.
+  tables    what the classifier says of every part of COUNT short test texts, kept in RUNS; nothing is measured
+  exact     explanations with the games of `frozen` against the exact values that these tables give
+  peers     shapiq's estimators against the same values
+Each but `tables` writes a result, grounding-STAGE.json or --name. Game heads in RUNS are not trained again and
+measurements in RUNS/measured are not repeated, so a stage that was stopped continues. For a second task name another
+MODEL and files.
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -26,10 +31,13 @@ from spinformer.cli.options import add_device
 from spinformer.data.highlights import Highlights, read_highlights
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
+from spinformer.evaluate.explanations.tables import ExactTable
 from spinformer.training.game import GroundingOptions
 
-STAGES = ("frozen", "methods", "pooling", "together", "ess")
-SEVERAL_SEEDS = ("frozen", "pooling", "ess")
+STAGES = ("frozen", "methods", "pooling", "together", "ess", "tables", "exact", "peers")
+SEVERAL_SEEDS = ("frozen", "pooling", "ess", "exact")
+SHORT = ("tables", "exact", "peers")  # on short texts, drawn from all test texts
+UNGROUNDED = ("together", "tables", "peers")  # no texts to ground on are needed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,14 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", nargs="+", required=True, help="folder of a classifier; for `together`, one for each seed"
     )
-    parser.add_argument("--texts", help="file of texts to ground on, for all stages but `together`")
+    parser.add_argument("--texts", help=f"file of texts to ground on; not for {', '.join(UNGROUNDED)}")
     parser.add_argument("--test", required=True, help="file of texts to measure on")
     parser.add_argument("--highlights", type=Path, help="file of human highlights (e-SNLI)")
     parser.add_argument("--first", help="column of the text, if the files have pairs and the model takes single texts")
-    parser.add_argument("--count", type=int, default=1000, help="measure on this many first texts (default 1000)")
+    parser.add_argument(
+        "--count", type=int, help=f"measure on this many texts (default: the first 1000; for {', '.join(SHORT)} 100)"
+    )
     parser.add_argument("--limit", type=int, help="ground on this many texts, drawn at random (default all)")
     parser.add_argument(
-        "--seeds", type=int, default=3, help="number of seeds of `frozen`, `pooling` and `ess` (default 3)"
+        "--seeds", type=int, default=3, help=f"number of seeds of {', '.join(SEVERAL_SEEDS)} (default 3)"
     )
     parser.add_argument("--epochs", type=int, default=1, help="epochs of grounding (default 1)")
     parser.add_argument("--batch-size", type=int, default=128, help="batch size of grounding (default 128)")
@@ -68,7 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run one stage and write its result."""
-    if args.stage != "together" and args.texts is None:
+    if args.count is None:
+        args.count = 100 if args.stage in SHORT else 1000
+    if args.stage not in UNGROUNDED and args.texts is None:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
     options = GroundingOptions(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets)
     texts = train, test, _ = _texts(args)
@@ -79,13 +91,16 @@ def run(args: argparse.Namespace) -> int:
         tasks = [(folder, seed) for folder in args.model for seed in seeds]
     results = run_tasks(_measure, [(args, options, texts, *task) for task in tasks], processes=args.jobs)
     outcomes = {index: result() for index, result in progress(results, args.stage, len(tasks))}
+    if args.stage == "tables":
+        print(f"tables are in {args.runs}")
+        return 0
     path = records.write(
         args.name or f"grounding-{args.stage}",
         {"texts": len(train), "runs": [outcomes[index] for index in range(len(tasks))]},
         command=f"spinformer reproduce grounding --stage {args.stage}",
         config={
             "stage": args.stage,
-            "count": len(test),
+            "count": args.count if args.stage in SHORT else len(test),
             "texts": len(train),
             "seeds": args.seeds,
             "bf16": args.bf16,
@@ -101,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
 def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
     """Texts to ground on, texts to measure on, and texts with human highlights."""
     test = load_texts(args.test, first=args.first, labelled=False)
-    test = test.select(range(min(args.count, len(test))))
+    if args.stage not in SHORT:
+        test = test.select(range(min(args.count, len(test))))
     train = test if args.texts is None else load_texts(args.texts, first=args.first, labelled=False)
     if args.limit is not None:
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))  # files may be sorted
@@ -117,7 +133,7 @@ def _measure(
     seed: int,
 ) -> dict[str, Any]:
     """The outcome of one run of a stage, from file if it is there. texts: as `_texts` returns them."""
-    from research.experiments import grounding
+    from research.experiments import exactness, grounding
     from research.experiments.games import load_game
     from spinformer.models.game_head import weights_digest
     from spinformer.models.loading import load_classifier
@@ -125,11 +141,21 @@ def _measure(
     model, tokenizer = load_classifier(folder, device=args.device)
     train, test, highlights = texts
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
+    heads, seeded = args.runs / f"{Path(folder).name}-{seed}", replace(options, seed=seed)
+    tables: Sequence[ExactTable] = ()
+    if args.stage in SHORT:
+        file = args.runs / f"{Path(folder).name}-{Path(args.test).name.split('.')[0]}.safetensors"
+        short, tables = exactness.exact_tables(trial, options, args.count, file)
+        if args.stage == "tables":
+            return {}
 
     def measure() -> dict[str, Any]:
         if args.stage == "together":
             return {"seed": seed, **grounding.measure_game(trial, load_game(model, Path(folder)))}
-        heads, seeded = args.runs / f"{Path(folder).name}-{seed}", replace(options, seed=seed)
+        if args.stage == "peers":
+            return exactness.measure_others(tables)
+        if args.stage == "exact":
+            return {"seed": seed, **exactness.measure_ours(trial, seeded, heads, short, tables)}
         if args.stage == "methods":
             return {"seed": seed, **grounding.measure_all(trial, seeded, heads, additive=args.additive)}
         functions = {
@@ -140,7 +166,7 @@ def _measure(
         return {"seed": seed, **functions[args.stage](trial, seeded, heads)}
 
     return records.once(
-        f"{args.stage}-{Path(folder).name}-{seed}",
+        f"{args.stage}-{Path(folder).name}-{Path(args.test).name.split('.')[0]}-{seed}",
         measure,
         command=f"spinformer reproduce grounding --stage {args.stage}",
         config={
@@ -149,6 +175,7 @@ def _measure(
             "model": weights_digest(model),
             "train": train.fingerprint(),
             "test": test.fingerprint(),
+            "tables": [table.key for table in tables],
             "highlights": None if highlights is None else [highlights.texts.fingerprint(), highlights.spans],
             "bf16": args.bf16,
             "additive": args.additive,

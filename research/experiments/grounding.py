@@ -22,10 +22,11 @@ from spinformer.explain.scoring import Scorer
 from spinformer.models.additive import RECORD
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game, weights_digest
 from spinformer.models.masked import MaskedClassifier
-from spinformer.training.game import GroundingOptions, train_game_head
+from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 GAME = ("shapley", "banzhaf", "field", "attention")
 CHEAP = ("gradient-times-input", "leave-one-out", "random")
+HELD_OUT = 200  # of the texts to ground on, at most; the misfit is measured on them
 PROVENANCE = "made.json"  # beside a game head or an explainer: options, texts and model that it was trained with
 
 
@@ -54,7 +55,7 @@ class Trial:
 
 def measure_frozen(trial: Trial, options: GroundingOptions, folder: Path) -> dict[str, Any]:
     """Ground by `options`, and measure the game beside the cheap methods."""
-    head, seconds = _ground(trial, options, folder)
+    head, seconds = ground(trial, options, folder)
     measurements = measure_game(trial, GroundedClassifier(trial.model, head), options.seed)
     return {"grounding": asdict(options), "seconds": seconds, **measurements}
 
@@ -67,7 +68,7 @@ def measure_game(trial: Trial, grounded: GroundedClassifier, seed: int = 0) -> d
 
 def measure_ising(trial: Trial, options: GroundingOptions, folder: Path) -> dict[str, Any]:
     """Effective sample size and convergence of a game: the built-in one, or else one grounded by `options`."""
-    grounded = GroundedClassifier(trial.model, built_in_game(trial.model) or _ground(trial, options, folder)[0])
+    grounded = GroundedClassifier(trial.model, built_in_game(trial.model) or ground(trial, options, folder)[0])
     return {"diagnostics": trial.study(trial.classifier(grounded), grounded).diagnostics()}
 
 
@@ -77,7 +78,7 @@ def measure_all(trial: Trial, options: GroundingOptions, folder: Path, *, additi
     The additive explainer is trained with as many passes as the game head. Softmax attention is trained on the encoder
     unless the classifier has it itself.
     """
-    head, seconds = _ground(trial, options, folder)
+    head, seconds = ground(trial, options, folder)
     grounded = GroundedClassifier(trial.model, head)
     classifier = trial.classifier(grounded)
     explainer = _additive(trial, classifier, options, folder) if additive else None
@@ -149,14 +150,18 @@ def _trained(
     return method
 
 
-def _ground(trial: Trial, options: GroundingOptions, folder: Path) -> tuple[GameHead, float | None]:
-    """The game head in the folder and None, or else one that is trained there and its seconds; resumes after a stop."""
+def ground(trial: Trial, options: GroundingOptions, folder: Path) -> tuple[GameHead, float | None]:
+    """The game head in the folder and None, or else one that is trained there and its seconds; resumes after a stop.
+
+    Some of the texts are held out, and its misfit is measured on them.
+    """
     options, file = replace(options, max_length=trial.max_length), f"{FOLDER}/{CONFIG}"
     _claim(trial, options, folder, file)
     if (folder / file).is_file():
         return GameHead.load(folder, trial.model).to(next(trial.model.parameters()).device), None
     started = time.perf_counter()
-    head = train_game_head(trial.model, trial.tokenizer, trial.train, folder, options, resume=True)
+    texts, held_out = hold_out(trial.train, options.seed, HELD_OUT)
+    head = train_game_head(trial.model, trial.tokenizer, texts, folder, options, held_out=held_out, resume=True)
     return head, time.perf_counter() - started
 
 

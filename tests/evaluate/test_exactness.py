@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from spinformer._base import records
 from spinformer.data.texts import Texts
-from spinformer.evaluate.explanations.closeness import Closeness, ExactIndices, coverage
+from spinformer.evaluate.explanations.closeness import Closeness, ClosenessRow, ExactIndices, coverage
 from spinformer.evaluate.explanations.exactness import (
     Exactness,
     Setting,
@@ -171,14 +171,27 @@ def test_closeness_by_hand():
         Closeness.of(torch.tensor([1.0, math.nan, 0.0]), exact)
 
 
+def test_promises_are_kept_where_no_word_is_off_by_more():
+    exact = torch.tensor([3.0, 0.0, 4.0])
+    estimates = [exact + torch.tensor([0.0, off, -off]) for off in (0.02, 0.05, 0.07, 0.01)]
+    row = ClosenessRow("shapley", 0, "SV", until=0.055, words=[Closeness.of(one, exact) for one in estimates])
+    assert row.name == "shapley until 0.055"
+    assert row.to_dict()["promise"] == {"until": 0.055, "kept": 0.75}
+    assert row.cells()[-1] == "75%"
+    assert ClosenessRow("shapley", 8).to_dict()["promise"] is None
+
+
 def test_settings():
     assert Setting.parse("shapley") == Setting("shapley", 0)
     assert Setting.parse("kernel-shap:200") == Setting("kernel-shap", 200)
+    assert Setting.parse("shapley:until=0.05") == Setting("shapley", until=0.05)
     assert (Setting("banzhaf").index, Setting("shapley-sampling").index) == ("BV", "SV")
     for text, message in (
-        ("shapley:many", "expected METHOD or METHOD:PASSES, as shapley:64; got 'shapley:many'"),
+        ("shapley:many", "expected METHOD, METHOD:PASSES or METHOD:until=ERROR, as shapley:64; got 'shapley:many'"),
         ("attention", "method 'attention' has no exact values; expected one of shapley, banzhaf"),
         ("magic:3", "method must be one of"),
+        ("shapley:until=0", "until must be"),
+        ("shapley:until=soon", "'shapley:until=soon': could not convert"),
     ):
         with pytest.raises(ValueError, match=message):
             Setting.parse(text)

@@ -128,12 +128,13 @@ class TestCoverage:
             assert float(stderr / error) == pytest.approx(1, abs=0.15), name
 
     def test_texts_that_are_not_enumerated(self, classifier):
-        """Ten words and 128 of 1024 coalitions: what passes do not tell is allowed for, so 90% to 99.5%."""
+        """Ten words and 128 of 1024 coalitions: what passes do not tell is allowed for, and so is that there are but 30
+        texts (the quantile is 0.95 (1 + 1 / 30)), so 90% to 99.8%."""
         data = [texts(30, seed=seed, shortest=10, longest=10) for seed in (3, 4)]
         measured = measure_misfit(OffHead(classifier), classifier, data[0])
         assert (measured.texts, measured.passes, measured.words) == (30, 128, 10)
         for name, (error, stderr) in scales(measured, classifier, data[1]).items():
-            assert 0.9 <= float((error.abs() <= 1.96 * stderr).double().mean()) <= 0.995, name
+            assert 0.9 <= float((error.abs() <= 1.96 * stderr).double().mean()) <= 0.998, name
             assert 1 <= measured.scales[name].refined < 3, name
 
     def test_larger_errors_have_larger_scales(self, measured, classifier, monkeypatch):

@@ -20,8 +20,9 @@ from spinformer.explain.explainer import Explainer
 OPTIONS = ("exact", "exact_words", "exact_settings", "tables", "peers", "exact_figure")
 DESCRIPTION = f"""\
 Values of words and pairs against the exact ones of the classifier, which take all 2^n masked passes of a text of n
-words: error, correlation, coverage of 95% intervals, and whether Shapley values add up. The texts are drawn at random
-among those of DATA that have {LOW} to {HIGH} words. The number of passes and the time are told before the work begins.
+words: error, correlation, coverage of 95% intervals, whether Shapley values add up, and on how many texts the error
+that `until` promises was kept. The texts are drawn at random among those of DATA that have {LOW} to {HIGH} words. The
+number of passes and the time are told before the work begins.
 """
 
 
@@ -34,7 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--exact-settings",
         nargs="+",
         metavar="METHOD:PASSES",
-        help="methods and their passes (default: shapley with 0 to 256, banzhaf, kernel-shap with 200)",
+        help="methods with their passes, or METHOD:until=ERROR with the error that no word may exceed (default: shapley"
+        " with 0 to 256 and until=0.05, banzhaf, kernel-shap with 200)",
     )
     add("--tables", type=Path, metavar="FILE", help="keep the exact tables here; a stopped run goes on from them")
     add(

@@ -50,8 +50,8 @@ def measure_misfit(
     """The scale of the errors of every index (`spinformer.models.misfit.ErrorScale`), and the fit of v(C).
 
     Each text is asked `passes` times; what they say of the classifier's own values, mean and uncertainty, is compared
-    with the game's. Scales are fitted by likelihood. Factors are the 95% quantiles of |error| / scale, over 1.96, so
-    intervals hold 95% of the values whatever their distribution is (a conformal factor).
+    with the game's. Scales are fitted by likelihood. Factors are quantiles of |error| / scale, over 1.96, so that
+    intervals hold 95% of the values of a new text whatever their distribution is (conformal factors, `_quantile`).
     """
     checks.at_least("passes", passes, 16)
     rows: dict[str, list[Row]] = {name: [] for name in GAME_INDICES}
@@ -137,14 +137,19 @@ def _fit(rows: list[Row], generator: torch.Generator) -> ErrorScale:
     known = stderr > 1e-6
     after = (refined + deviation * noise).abs()[:, known] / stderr[known]
     coefficients = tuple(b.detach().tolist())
-    return ErrorScale(coefficients, _quantile(ratio, weight), _quantile(after, weight[known], least=1.0))
+    factor = _quantile(ratio, weight, len(rows))
+    return ErrorScale(coefficients, factor, _quantile(after, weight[known], len(rows), least=1.0))
 
 
-def _quantile(ratio: Tensor, weight: Tensor, least: float = 0.0) -> float:
-    """The weighted 95% quantile over draws and values, over 1.96."""
+def _quantile(ratio: Tensor, weight: Tensor, texts: int, least: float = 0.0) -> float:
+    """The weighted 0.95 (1 + 1 / T) quantile over draws and values, over 1.96; T: the number of texts.
+
+    A new text is one more beside T exchangeable ones; hence the little more than 0.95.
+    """
     if not ratio.numel() or not math.isfinite(float(ratio.max())):
         return 1.0
     order = ratio.flatten().argsort()
     mass = weight.expand_as(ratio).flatten()[order].cumsum(0)
-    place = int(torch.searchsorted(mass, 0.95 * mass[-1]).clamp_max(len(mass) - 1))
+    level = min(1.0, 0.95 * (1 + 1 / texts))
+    place = int(torch.searchsorted(mass, level * mass[-1]).clamp_max(len(mass) - 1))
     return max(least, float(ratio.flatten()[order[place]]) / Z)

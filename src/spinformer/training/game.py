@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from spinformer.training.seeding import step_seed
 
 STATE = "state.pt"
 HELD_OUT = 100  # texts on which the misfit is measured
-WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that split texts into words while a GPU computes
+WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
 # Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
 # square measures; the cross-entropy has a gradient where a prediction is far off.
 ENTROPY = 0.025
@@ -115,11 +116,14 @@ def fit_game_head(
     """loss = sum over c of (p_c(C) - q_c(C))^2 - ENTROPY p_c(C) log q_c(C), mean over texts and coalitions C
 
     p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
-    the full text. output: checkpoints are written to `output`/game; resume: continue from the one there.
+    the full text. output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the
+    masked passes are in bfloat16, whatever the classifier given has.
     """
     if len(texts) < options.batch_size:
         raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
     device = classifier.device
+    classifier = copy(classifier)
+    classifier.bf16 = device.type == "cuda"
     optimizer = torch.optim.AdamW(head.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay)
     batches = list(_batches(torch.tensor(texts.lengths), options))
     scheduler = schedule(optimizer, "cosine", len(batches), warmup=options.warmup)
@@ -136,22 +140,21 @@ def fit_game_head(
             part.load_state_dict(state[name])
     head.train()
     loader = DataLoader(
-        _WordBatches(classifier.tokenizer, texts, batches[done:], options.max_length),
+        _Batches(classifier.tokenizer, texts, batches, options, done),
         batch_size=None,
         num_workers=WORKERS if device.type == "cuda" else 0,
         multiprocessing_context="fork" if device.type == "cuda" else None,
         worker_init_fn=_start_worker,
     )
-    for step, batch in enumerate(progress(loader, "grounding", len(batches), done), start=done):
-        words = batch.to(device)
+    for step, (batch, drawn) in enumerate(progress(loader, "grounding", len(batches), done), start=done):
+        words, coalitions = batch.to(device), drawn.to(device)
         games = head.games(classifier.model, words)
-        coalitions = draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, step))
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            answers = classifier.probabilities(words, coalitions)  # (B, K, classes)
+        answers = classifier.probabilities(words, coalitions)  # (B, K, classes)
         predicted = games.log_probabilities(coalitions)
         loss = ((answers - predicted.exp()).square() - ENTROPY * answers * predicted).sum(-1).mean()
-        if not math.isfinite(loss.item()):
-            raise ValueError(f"the loss became {loss.item()} at step {step}; a lower learning_rate may help")
+        value = loss.item()
+        if not math.isfinite(value):
+            raise ValueError(f"the loss became {value} at step {step}; a lower learning_rate may help")
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
@@ -175,17 +178,24 @@ def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
     return members(scores, sizes, present).to(mask.device)
 
 
-class _WordBatches(Dataset[Words]):
-    """The words of each batch of texts."""
+class _Batches(Dataset[tuple[Words, Tensor]]):
+    """The words of each batch of texts, and the coalitions to ask about; `done` batches are left out.
 
-    def __init__(self, tokenizer: Any, texts: Texts, batches: list[list[int]], max_length: int) -> None:
-        self.tokenizer, self.texts, self.batches, self.max_length = tokenizer, texts, batches, max_length
+    Coalitions are drawn here, in the loader's processes: beside a busy GPU a step would wait for them.
+    """
+
+    def __init__(
+        self, tokenizer: Any, texts: Texts, batches: list[list[int]], options: GroundingOptions, done: int
+    ) -> None:
+        self.tokenizer, self.texts, self.batches, self.options, self.done = tokenizer, texts, batches, options, done
 
     def __len__(self) -> int:
-        return len(self.batches)
+        return len(self.batches) - self.done
 
-    def __getitem__(self, index: int) -> Words:
-        return split_words(self.tokenizer, self.texts.select(self.batches[index]), self.max_length)
+    def __getitem__(self, index: int) -> tuple[Words, Tensor]:
+        step, options = self.done + index, self.options
+        words = split_words(self.tokenizer, self.texts.select(self.batches[step]), options.max_length)
+        return words, draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, step))
 
 
 def _start_worker(worker: int) -> None:

@@ -59,13 +59,14 @@ class Closeness:
     """error = |estimate - exact|_2 / |exact|_2,   covered: how many have |estimate - exact| <= 1.96 stderr
 
     of the words, or of the pairs, of one text; correlation: Pearson's, NaN for fewer than 3; intervals: how many
-    standard errors are known. The error is NaN where all exact values are 0.
+    standard errors are known; largest: |estimate - exact|_inf. The error is NaN where all exact values are 0.
     """
 
     error: float
     correlation: float
     covered: int = 0
     intervals: int = 0
+    largest: float = 0.0
 
     @classmethod
     def of(cls, estimate: Tensor, exact: Tensor, stderr: Tensor | None = None) -> "Closeness":
@@ -78,11 +79,12 @@ class Closeness:
         size, distance = float(exact.norm()), (estimate - exact).abs()
         error = float(distance.norm()) / size if size > 0 else math.nan
         pearson = correlation(estimate, exact, "pearson")
+        largest = float(distance.max()) if len(distance) else 0.0
         if stderr is None:
-            return cls(error, pearson)
+            return cls(error, pearson, largest=largest)
         known = stderr.isfinite()
         inside = distance[known] <= DEVIATIONS * stderr.double()[known] + ROUNDING
-        return cls(error, pearson, int(inside.sum()), int(known.sum()))
+        return cls(error, pearson, int(inside.sum()), int(known.sum()), largest)
 
 
 @dataclass
@@ -91,7 +93,8 @@ class ClosenessRow:
 
     passes: those that each text took; words, pairs: None for a text without them; gaps: |sum of the values - (p_y(N) -
     base value)|; base_errors: |base value - p_y(no words)|; left_out: texts that the method could not do. index,
-    pair_index: what the values are, None where nothing was measured.
+    pair_index: what the values are, None where nothing was measured. until: the error that was promised for every
+    word, None where none was.
     """
 
     method: str
@@ -104,11 +107,19 @@ class ClosenessRow:
     gaps: list[float] = field(default_factory=list)
     base_errors: list[float] = field(default_factory=list)
     left_out: LeftOut | None = None
+    until: float | None = None
 
     @property
     def name(self) -> str:
-        """The method and its passes."""
-        return f"{self.method} {self.budget}"
+        """The method and its passes, or the error that it promises."""
+        return f"{self.method} {self.budget}" if self.until is None else f"{self.method} until {self.until:g}"
+
+    @property
+    def kept(self) -> float | None:
+        """Share of the texts in which no word is off by more than was promised; None where nothing was."""
+        if self.until is None or not self.words:
+            return None
+        return sum(part.largest <= self.until for part in self.words) / len(self.words)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -123,6 +134,7 @@ class ClosenessRow:
             if self.base_errors
             else None,
             "left_out": None if self.left_out is None else self.left_out.to_dict(),
+            "promise": None if self.until is None else {"until": self.until, "kept": self.kept},
         }
 
     def cells(self) -> list[str]:
@@ -131,11 +143,12 @@ class ClosenessRow:
         gap = f"{max(self.gaps):.1e}" if self.gaps else "-"
         base = f"{Summary.of(torch.tensor(self.base_errors)).mean:.3f}" if self.base_errors else "-"
         parts = [(self.index, self.words), (self.pair_index, self.pairs)]
-        return [self.name, passes, *(cell for index, part in parts for cell in _cells(index, part)), gap, base]
+        kept = "-" if self.kept is None else f"{self.kept:.0%}"
+        return [self.name, passes, *(cell for index, part in parts for cell in _cells(index, part)), gap, base, kept]
 
 
 HEADER = ["method", "passes", *(f"{kind} {what}" for kind in ("word", "pair") for what in ("error", "r", "in 95%"))]
-HEADER += ["gap", "base error"]
+HEADER += ["gap", "base error", "kept"]
 
 
 def coverage(parts: Sequence[Closeness]) -> dict[str, float | int | None]:

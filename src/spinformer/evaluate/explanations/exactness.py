@@ -29,22 +29,33 @@ ESTIMATED = {"shapley": "SV", "banzhaf": "BV", "kernel-shap": "SV", "shapley-sam
 
 @dataclass(frozen=True)
 class Setting:
-    """A method with the masked passes that it may spend on a text; 0 stands for the method's own number."""
+    """A method with the masked passes that it may spend on a text; 0 stands for the method's own number.
+
+    until: passes are spent until, with 95% confidence, no word is off by more; None where no error is promised.
+    """
 
     method: str
     passes: int = 0
+    until: float | None = None
 
     def __post_init__(self) -> None:
         checks.at_least("passes", self.passes, 0)
+        if self.until is not None:
+            checks.positive("until", self.until)
         _ = self.index  # refuses methods without an exact counterpart
 
     @classmethod
     def parse(cls, text: str) -> "Setting":
-        """METHOD or METHOD:PASSES."""
-        method, _, passes = text.partition(":")
-        if passes and not passes.isdecimal():
-            raise ValueError(f"expected METHOD or METHOD:PASSES, as shapley:64; got {text!r}")
-        return cls(method, int(passes or 0))
+        """METHOD, METHOD:PASSES or METHOD:until=ERROR."""
+        method, _, spent = text.partition(":")
+        try:
+            if spent.startswith("until="):
+                return cls(method, until=float(spent.removeprefix("until=")))
+            if not spent or spent.isdecimal():
+                return cls(method, int(spent or 0))
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}") from None
+        raise ValueError(f"expected METHOD, METHOD:PASSES or METHOD:until=ERROR, as shapley:64; got {text!r}")
 
     @property
     def index(self) -> str:
@@ -57,6 +68,7 @@ class Setting:
 
 GAME_SETTINGS = (
     *(Setting("shapley", passes) for passes in (0, 32, 64, 128, 256)),
+    Setting("shapley", until=0.05),
     Setting("banzhaf"),
     Setting("kernel-shap", 200),
 )
@@ -127,7 +139,7 @@ def measure_exactness(
             )
     if settings is None:
         settings = SETTINGS if explainer.grounded is None else GAME_SETTINGS
-    rows = [ClosenessRow(setting.method, setting.passes, setting.index) for setting in settings]
+    rows = [ClosenessRow(setting.method, setting.passes, setting.index, until=setting.until) for setting in settings]
     if not rows or len({row.name for row in rows}) < len(rows):
         raise ValueError(f"settings must be at least one, all different; got {', '.join(row.name for row in rows)}")
     tabulated = copy.copy(explainer)
@@ -142,6 +154,7 @@ def measure_exactness(
                     None if texts.second is None else texts.second[number],
                     method=setting.method,
                     passes=setting.passes,
+                    until=setting.until,
                     target=exact.table.target,
                 )
                 _add(row, setting, explanation, exact)

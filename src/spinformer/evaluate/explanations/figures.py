@@ -60,11 +60,14 @@ def lines(runs: Sequence[Mapping[str, Any]], group: str, part: str, index: str) 
     """The methods of a group, "settings" or "peers", that have errors of "values" or "pairs", in their order.
 
     Of the peers that estimate pairs, only the best stands among those of values: most of them have the values of a peer
-    that is there already. Methods of another index than `index` say theirs.
+    that is there already. Methods of another index than `index` say theirs. Settings that promise an error in place of
+    a number of passes are left out.
     """
     found: dict[str, Line] = {}
     of_pairs = set()
     for name, row in {name: row for run in runs for name, row in run[group].items()}.items():
+        if row.get("promise"):
+            continue
         rows = [run[group][name] for run in runs if run[group].get(name, {}).get(part) is not None]
         rows = [one for one in rows if one[part]["error"]["mean"] is not None]
         if not rows:

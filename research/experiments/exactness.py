@@ -1,0 +1,49 @@
+"""Several groundings of one classifier, and shapiq's estimators, against the exact values of the same short texts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from research.experiments.grounding import Trial, ground
+from spinformer.data.texts import Texts
+from spinformer.evaluate.explanations.exactness import Setting, measure_exactness
+from spinformer.evaluate.explanations.peers import BUDGETS, measure_peers
+from spinformer.evaluate.explanations.tables import ExactTable, choose, tabulate
+from spinformer.explain.explainer import Explainer
+from spinformer.models.masked import MaskedClassifier
+from spinformer.training.game import GroundingOptions
+
+PASSES = (32, 64, 128, 256)
+PROMISES = (0.1, 0.05, 0.02)
+SETTINGS = (
+    Setting("shapley"),
+    *(Setting("shapley", passes) for passes in PASSES),
+    *(Setting("shapley", until=error) for error in PROMISES),
+    Setting("banzhaf"),
+    *(Setting("banzhaf", passes) for passes in PASSES[::3]),
+    *(Setting("kernel-shap", passes) for passes in PASSES),
+)
+# The passes that peers may spend where ours spend PASSES: five times as many for words, three times as many for pairs.
+PEER_BUDGETS = tuple(sorted({*BUDGETS, *(factor * passes for passes in PASSES for factor in (1, 3, 5)), 700}))
+
+
+def exact_tables(trial: Trial, options: GroundingOptions, count: int, path: Path) -> tuple[Texts, list[ExactTable]]:
+    """`count` short texts among the test texts, and their exact tables; those in the file at `path` cost nothing."""
+    texts = choose(trial.test, trial.tokenizer, count, max_length=trial.max_length)
+    classifier = MaskedClassifier(trial.model, trial.tokenizer, options.masking)
+    return texts, tabulate(classifier, texts, path, max_length=trial.max_length)
+
+
+def measure_ours(
+    trial: Trial, options: GroundingOptions, folder: Path, texts: Texts, tables: Sequence[ExactTable]
+) -> dict[str, Any]:
+    """Explanations with the game in the folder, or with one that is trained there, by default options."""
+    head, _ = ground(trial, options, folder)
+    explainer = Explainer(trial.model, trial.tokenizer, game=head, max_length=trial.max_length)
+    return {"exactness": measure_exactness(explainer, texts, tables, SETTINGS).to_dict()}
+
+
+def measure_others(tables: Sequence[ExactTable]) -> dict[str, Any]:
+    """What shapiq's estimators make of the same tables."""
+    rows, absent = measure_peers(tables, PEER_BUDGETS)
+    return {"peers": {row.name: row.to_dict() for row in rows}, "absent": absent}
