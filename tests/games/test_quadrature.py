@@ -36,7 +36,10 @@ def test_shapley_values_add_up_whatever_the_budget(budget: int) -> None:
 
 
 def test_values_are_near_and_intervals_cover() -> None:
-    """20 games of 12 players, 200 of 4,096 coalitions: error below 0.15 (pairs 0.45), coverage from 90% to 100%."""
+    """20 games of 12 players, 200 of 4,096 coalitions: error below 0.15 (pairs 0.45), coverage from 90% to 100%.
+
+    Standard errors are not too large either: at most four times the errors (two for players), root mean squares.
+    """
     table = smooth_tables(12, 20)
     values = estimate_all(TableGame(table), 200, seed=torch.tensor(0))
     for name, estimate in values.by_index.items():
@@ -47,6 +50,8 @@ def test_values_are_near_and_intervals_cover() -> None:
         low, high = estimate.interval()
         inside = ((exact >= low) & (exact <= high)).double()
         assert 0.9 <= float(inside.mean()) <= 1.0, name
+        ratio = estimate.stderr.square().mean().sqrt() / (estimate.values - exact).square().mean().sqrt()
+        assert float(ratio) < (2 if name in ("SV", "BV") else 4), name
 
 
 def test_the_number_of_coalitions_follows_the_error() -> None:
@@ -91,6 +96,24 @@ def test_games_of_different_sizes_share_a_batch() -> None:
     torch.testing.assert_close(both.shapley.values[1, :5], alone.shapley.values[0])
     torch.testing.assert_close(both.shapley_interactions.values[1, :5, :5], alone.shapley_interactions.values[0])
     assert not both.shapley.values[1, 5:].any()
+
+
+@pytest.mark.parametrize("tolerance", [0.002, 0.004])
+def test_values_do_not_depend_on_the_batch(tolerance: float) -> None:
+    """Games of 4 to 14 players, of which some are enumerated and some are asked further than others."""
+    sizes = [14, 4, 11, 10, 13, 9, 12]
+    values = torch.randn(len(sizes), 14, 4, generator=torch.Generator().manual_seed(1)).double()
+    values = values * torch.linspace(0.05, 0.3, len(sizes))[:, None, None]
+    mask = torch.arange(14) < torch.tensor(sizes)[:, None]
+    whole = estimate_all(NormGame(values, mask), seed=torch.tensor(0), tolerance=tolerance)
+    asked = whole.shapley.ess[:, 0].tolist()
+    assert len({count for count, size in zip(asked, sizes, strict=True) if size > 11}) > 1
+    for row, size in enumerate(sizes):
+        alone = estimate_all(NormGame(values[row : row + 1, :size]), seed=torch.tensor(0), tolerance=tolerance)
+        for one, other in zip(whole.row(row, size).by_index.values(), alone.by_index.values(), strict=True):
+            for name in ("values", "stderr", "ess"):
+                torch.testing.assert_close(getattr(one, name), getattr(other, name), rtol=1e-6, atol=1e-9)
+        torch.testing.assert_close(whole.empty[row : row + 1], alone.empty)
 
 
 def test_gradients_of_few_players_are_exact() -> None:

@@ -14,6 +14,7 @@ from transformers import BertForSequenceClassification
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer
+from spinformer.games import Game
 from spinformer.models.attending import FLOOR, RANGE
 from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
 from spinformer.models.hidden_states import hidden_states
@@ -186,6 +187,17 @@ class TestBatches:
             expected = games.log_probabilities(drawn)[[1, 0]]
             found = games.select([1, 0], width).log_probabilities(drawn[[1, 0], :, :width])
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+    def test_some_games_of_a_batch(self, head, model, words):
+        """At their own price, and as the base class has it, before and after g(N) is known."""
+        drawn = draw_coalitions(words.mask, 4, seed=3)
+        with torch.no_grad():
+            game = head.games(model, words).game()
+            first = game.evaluate_rows([2, 0], drawn[[2, 0]])
+            expected = game.evaluate(drawn)[[2, 0]]
+            for found in (first, game.evaluate_rows([2, 0], drawn[[2, 0]])):
+                torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+            assert torch.equal(Game.evaluate_rows(game, [2, 0], drawn[[2, 0]]), expected)
 
 
 class TestEnds:

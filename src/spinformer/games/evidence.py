@@ -67,7 +67,7 @@ def _evidence(coalitions: Tensor, values: Tensor, ratios: Tensor, scale: float |
     quadrature, part = Quadrature(coalitions, ratios), values[:, : len(coalitions)]
     amplitude = _amplitude(quadrature, part, quadrature.coefficients(part), scale)
     guess, offset = (0.0, 0.0) if scale is None else (GUESS, GUESS * math.log(_guess(ratios, scale)))
-    return 0.5 * (offset - (len(coalitions) + guess) * math.log(amplitude) - quadrature.log_determinant())
+    return 0.5 * (offset - (len(coalitions) + guess) * math.log(amplitude) - float(quadrature.log_determinant()))
 
 
 def _amplitude(quadrature: Quadrature, values: Tensor, coefficients: Tensor, scale: float | None) -> float:

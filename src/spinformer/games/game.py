@@ -1,6 +1,7 @@
 """Cooperative games: a value for every coalition of players."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
@@ -32,6 +33,14 @@ class Game(ABC):
     @abstractmethod
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """Values (B, K) of coalitions (B, K, n), padding already left out."""
+
+    def evaluate_rows(self, rows: Sequence[int], coalitions: Tensor) -> Tensor:
+        """As `evaluate`, of these games of the batch alone: (rows, K) of coalitions (rows, K, n)."""
+        if len(rows) == self.batch:
+            return self.evaluate(coalitions)
+        whole = coalitions.new_zeros(self.batch, *coalitions.shape[1:])
+        whole[rows] = coalitions
+        return self.evaluate(whole)[rows]
 
     @full_precision
     def __call__(self, coalitions: Tensor) -> Tensor:

@@ -47,101 +47,105 @@ def order_ratios(players: int, order: float = ORDER, weights: Tensor | None = No
 class Quadrature:
     """What the values of some coalitions tell about every index value of a game.
 
-    coalitions: (K, n) booleans, all different; ratios: r, (n,). The same object serves any number of games. Everything
-    is computed where the coalitions are.
+    coalitions: (..., K, n) booleans, all different in each set; ratios: r, (..., n), where 0 stands for a player who is
+    not there. The same object serves any number B of games for each set. All is computed where the coalitions are.
     """
 
     def __init__(self, coalitions: Tensor, ratios: Tensor) -> None:
         self.coalitions = coalitions
-        self.spins = 2 * coalitions.double() - 1  # (K, n)
+        self.spins = 2 * coalitions.double() - 1  # (..., K, n)
         self.ratios = ratios.double().to(coalitions.device)
-        self.norm = (1 + self.ratios).prod()
+        self.norm = (1 + self.ratios).prod(-1)
         self.known_nodes: dict[tuple[tuple[float, float], ...], list[tuple[Tensor, Tensor]]] = {}
         matrix = self.covariance(self.spins)
-        matrix.diagonal().mul_(1 + JITTER)
+        matrix.diagonal(dim1=-2, dim2=-1).mul_(1 + JITTER)
         self.factor = torch.linalg.cholesky(matrix)
 
     def covariance(self, spins: Tensor) -> Tensor:
-        """k(C, C') of the coalitions with these spins, (M, n), and those asked: (M, K)."""
-        scaled = spins * torch.atanh(self.ratios)
-        factor = (1 - self.ratios.square()).prod().sqrt() / self.norm
-        return (scaled @ self.spins.T).exp() * factor + CONSTANT
+        """k(C, C') of the coalitions with these spins, (..., M, n), and those asked: (..., M, K)."""
+        scaled = spins * torch.atanh(self.ratios)[..., None, :]
+        factor = (1 - self.ratios.square()).prod(-1).sqrt() / self.norm
+        return (scaled @ self.spins.mT).exp_().mul_(factor[..., None, None]).add_(CONSTANT)
 
     def coefficients(self, values: Tensor) -> Tensor:
-        """alpha = k^-1 v, for values (B, K) of B games: (B, K)."""
-        return torch.cholesky_solve(values.double().to(self.factor.device).T, self.factor).T
+        """alpha = k^-1 v, for values (..., B, K): (..., B, K)."""
+        return torch.cholesky_solve(values.double().to(self.factor.device).mT, self.factor).mT
 
     def amplitude(self, values: Tensor, coefficients: Tensor) -> Tensor:
-        """v' k^-1 v, (B,): t is about this over K."""
+        """v' k^-1 v, (..., B): t is about this over K."""
         return (values.double().to(coefficients.device) * coefficients).sum(-1)
 
-    def log_determinant(self) -> float:
-        """log det k."""
-        return 2 * float(self.factor.diagonal().log().sum())
+    def log_determinant(self) -> Tensor:
+        """log det k, (...)."""
+        return 2 * self.factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def values(self, index: str, coefficients: Tensor) -> Tensor:
-        """The posterior mean of an index, (B, n) or (B, n, n), from `coefficients`."""
+        """The posterior mean of an index, (..., B, n) or (..., B, n, n), from `coefficients`."""
         known = _coins(index)
         total: Tensor | float = 0.0
         for weight, part in self._nodes(known):
-            moved = coefficients * weight  # (B, K)
-            total = total + (moved @ part if known.order == 1 else (part.T * moved[:, None]) @ part)
+            moved = coefficients * weight[..., None, :]  # (..., B, K)
+            if known.order == 1:
+                total = total + moved @ part
+            else:
+                total = total + (part.mT[..., None, :, :] * moved[..., None, :]) @ part[..., None, :, :]
         assert isinstance(total, Tensor)
         if known.order == 2:
-            total.diagonal(dim1=1, dim2=2).zero_()
+            total.diagonal(dim1=-2, dim2=-1).zero_()
         return total
 
     def predict(self, coalitions: Tensor, coefficients: Tensor) -> Tensor:
-        """The posterior mean of v of other coalitions, (M, n): (B, M)."""
-        return coefficients @ self.covariance(2 * coalitions.double() - 1).T
+        """The posterior mean of v of other coalitions, (..., M, n): (..., B, M)."""
+        return coefficients @ self.covariance(2 * coalitions.double() - 1).mT
 
     def deviations(self, index: str) -> Tensor:
-        """The posterior standard deviation of an index for t = 1: (n,) or (n, n), 0 on the diagonal."""
+        """The posterior standard deviation of an index for t = 1: (..., n) or (..., n, n), 0 on the diagonal."""
         known = _coins(index)
-        cross = self.cross_covariance(known)  # (n or pairs, K)
-        solved = torch.linalg.solve_triangular(self.factor, cross.T, upper=False)
-        variance = index_variances(index, self.ratios) - solved.square().sum(0)
+        cross = self.cross_covariance(known)  # (..., n or pairs, K)
+        solved = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
+        variance = index_variances(index, self.ratios) - solved.square().sum(-2)
         deviation = variance.clamp_min(0).sqrt()
-        return symmetric(deviation, len(self.ratios)) if known.order == 2 else deviation
+        return symmetric(deviation, self.ratios.shape[-1]) if known.order == 2 else deviation
 
     def cross_covariance(self, index: Index) -> Tensor:
-        """cov(index value, v(C)) / t: (n, K), or (pairs i < j, K)."""
-        first, second = torch.triu_indices(len(self.ratios), len(self.ratios), 1)
+        """cov(index value, v(C)) / t: (..., n, K), or (..., pairs i < j, K)."""
+        players = self.ratios.shape[-1]
+        first, second = torch.triu_indices(players, players, 1)
         total: Tensor | float = 0.0
         for weight, part in self._nodes(index):
-            products = part if index.order == 1 else part[:, first] * part[:, second]
-            total = total + weight[:, None] * products
+            products = part if index.order == 1 else part[..., first] * part[..., second]
+            total = total + weight[..., None] * products
         assert isinstance(total, Tensor)
-        return total.T
+        return total.mT
 
     def _nodes(self, index: Index) -> list[tuple[Tensor, Tensor]]:
-        """T(q, C) times the weight of the node, (K,), and d, (K, n), for every node q; the same for SV and SII."""
-        rule = tuple(_rule(index, len(self.ratios)))
+        """T(q, C) times the weight of the node, (..., K), and d, (..., K, n), for every node q, of SV and SII alike."""
+        rule = tuple(_rule(index, self.ratios.shape[-1]))
         if rule not in self.known_nodes:
+            signed = self.ratios[..., None, :] * self.spins
             nodes = []
             for x, weight in rule:
-                factor = 1 + x * self.ratios * self.spins
-                nodes.append((weight / self.norm * factor.prod(1), 2 * self.ratios * self.spins / factor))
+                factor = 1 + x * signed
+                nodes.append((weight / self.norm[..., None] * factor.prod(-1), 2 * signed / factor))
             self.known_nodes[rule] = nodes
         return self.known_nodes[rule]
 
 
 def index_variances(index: str, ratios: Tensor) -> Tensor:
-    """var(index value) / t before anything is asked: (n,), or (pairs i < j,).
+    """var(index value) / t before anything is asked: (..., n), or (..., pairs i < j).
 
     E over q and q' of prod over j of (1 + r_j x x') / (1 + r_j) times 4 r_i / (1 + r_i x x') for each member i.
     """
-    known = _coins(index)
-    rule = _rule(known, len(ratios))
+    known, players = _coins(index), ratios.shape[-1]
+    rule = _rule(known, players)
     x, weight = (torch.tensor(column, dtype=torch.float64, device=ratios.device) for column in zip(*rule, strict=True))
-    factor = 1 + ratios[:, None, None] * (x[:, None] * x)  # (n, L, L)
-    common = factor.prod(0) / (1 + ratios).prod() * weight[:, None] * weight
-    own = 4 * ratios[:, None, None] / factor
+    factor = 1 + ratios[..., None] * (x[:, None] * x).flatten()  # (..., n, L^2)
+    common = factor.prod(-2) / (1 + ratios).prod(-1)[..., None] * (weight[:, None] * weight).flatten()
+    own = 4 * ratios[..., None] / factor
     if known.order == 1:
-        return (common * own).sum((1, 2))
-    first, second = torch.triu_indices(len(ratios), len(ratios), 1)
-    flat = own.flatten(1)
-    return ((flat * common.flatten()) @ flat.T)[first, second]
+        return (common[..., None, :] * own).sum(-1)
+    first, second = torch.triu_indices(players, players, 1)
+    return ((own * common[..., None, :]) @ own.mT)[..., first, second]
 
 
 def _coins(index: str) -> Index:
@@ -170,8 +174,8 @@ def _legendre(count: int) -> tuple[list[float], list[float]]:
 
 
 def symmetric(pairs: Tensor, players: int) -> Tensor:
-    """(pairs i < j,) -> (n, n), symmetric."""
+    """(..., pairs i < j) -> (..., n, n), symmetric."""
     first, second = torch.triu_indices(players, players, 1)
-    matrix = pairs.new_zeros(players, players)
-    matrix[first, second] = pairs
-    return matrix + matrix.T
+    matrix = pairs.new_zeros(*pairs.shape[:-1], players, players)
+    matrix[..., first, second] = pairs
+    return matrix + matrix.mT

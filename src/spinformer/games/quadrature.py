@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
@@ -23,8 +24,13 @@ FIRST, MOST = 512, 2048
 TOLERANCE = 0.015
 # Players up to which each game is read again with a prior of its own, in which those count that do something.
 OWN = 40
+# Numbers in the matrices of games that are read again at once: on a GPU, and on a CPU.
+OWN_BLOCK = (2**28, 2**22)
 # Weight of a player who does nothing, beside the activity of those who do.
 IDLE = 0.03
+
+# By the name of the index: means and standard errors, (B, n) or (B, n, n) each.
+Estimates = dict[str, list[Tensor]]
 
 
 @dataclass(frozen=True)
@@ -99,22 +105,23 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor, tolerance: float 
     if budget and budget < 4:
         raise ValueError(f"budget must be 0 or at least 4; got {budget}")
     size, most = (budget, budget) if budget else (FIRST, MOST)
-    values = _evaluate(game, size, seed, None)
-    estimates = _estimates(game, values, size, seed)
-    sizes = _sizes(game, size)
-    while size < most and bool((open_games := _largest(estimates) > tolerance).any()):
+    rows = list(range(game.batch))
+    values = _evaluate(game, rows, size, int(seed))
+    empty, sizes = values[:, 0], _sizes(game, size)
+    estimates = _empty_estimates(game, values)
+    _estimate(estimates, rows, game, values, size, int(seed))
+    while size < most and bool((too_large := _largest(estimates)[rows] > tolerance).any()):
         size *= 2
-        values = _evaluate(game, size, seed, values)
-        for old, new in zip(estimates, _estimates(game, values, size, seed), strict=True):
-            for whole, part in zip(old, new, strict=True):
-                whole[open_games] = part[open_games]
-        sizes = torch.where(open_games.cpu(), _sizes(game, size), sizes)
+        rows = [row for row, more in zip(rows, too_large.tolist(), strict=True) if more]
+        values = _evaluate(game, rows, size, int(seed), values[too_large])
+        _estimate(estimates, rows, game, values, size, int(seed))
+        sizes[rows] = _sizes(game, size)[rows]
     parts = {}
-    for name, (mean, stderr) in zip(GAME_INDICES, estimates, strict=True):
+    for name, (mean, stderr) in estimates.items():
         value, error = (game.unbatch(part.to(game.dtype)) for part in (mean, stderr))
         ess = sizes.to(value).view(-1, *[1] * (mean.dim() - 1)).expand_as(mean)
         parts[name] = Estimate(value, error, game.unbatch(ess), size)
-    return GameValues.of(parts, game.unbatch(values[:, 0]))
+    return GameValues.of(parts, game.unbatch(empty))
 
 
 def _sizes(game: Game, size: int) -> Tensor:
@@ -122,97 +129,113 @@ def _sizes(game: Game, size: int) -> Tensor:
     return torch.tensor([min(size, 2 ** min(count, 62)) for count in game.counts().tolist()])
 
 
-def _largest(estimates: list[list[Tensor]]) -> Tensor:
+def _largest(estimates: Estimates) -> Tensor:
     """The largest standard error of a Shapley value of each game, (B,)."""
-    return estimates[0][1].flatten(1).amax(1)
+    return estimates["SV"][1].amax(1)
 
 
-def _evaluate(game: Game, size: int, seed: Tensor, known: Tensor | None) -> Tensor:
-    """v of each game's coalitions, (B, K), after those that are known; games that have fewer repeat the empty one."""
-    counts = game.counts().tolist()
-    if any(size // 2 < 2 ** min(count, 62) <= size for count in counts):
+def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tensor | None = None) -> Tensor:
+    """v of these games' coalitions, (rows, K), after those that are known; games of fewer repeat the empty one."""
+    counts, columns = game.counts().tolist(), _columns(game)
+    if any(size // 2 < 2 ** min(counts[row], 62) <= size for row in rows):
         known = None  # all coalitions are in another order than some of them
+    designs = [_design(counts[row], size, seed) for row in rows]
     start = 0 if known is None else known.shape[1]
-    widest = max(len(_design(count, size, int(seed))) for count in set(counts))
-    if widest == start:
-        assert known is not None
-        return known
-    coalitions = torch.zeros(game.batch, widest - start, game.players, dtype=torch.bool)
-    for row, columns in enumerate(_columns(game)):
-        design = _design(len(columns), size, int(seed))[start:]
-        coalitions[row, : len(design), columns] = design
-    values = game.evaluate(coalitions.to(game.device))
+    coalitions = torch.zeros(len(rows), max(map(len, designs)) - start, game.players, dtype=torch.bool)
+    for place, row in enumerate(rows):
+        design = designs[place][start:]
+        coalitions[place, : len(design), columns[row]] = design
+    values = game.evaluate_rows(rows, coalitions.to(game.device))
     return values if known is None else torch.cat([known, values], 1)
 
 
-def _estimates(game: Game, values: Tensor, size: int, seed: Tensor) -> list[list[Tensor]]:
-    """Mean and standard error of GAME_INDICES, (B, n) or (B, n, n) each, one number of players after the other."""
-    counts, columns = game.counts().tolist(), _columns(game)
-    results = [
-        [values.new_zeros(game.batch, *[game.players] * INDICES[name].order, dtype=torch.float64) for _ in range(2)]
+def _empty_estimates(game: Game, values: Tensor) -> Estimates:
+    """Zeros, for means and standard errors of GAME_INDICES: (B, n) or (B, n, n) each."""
+    return {
+        name: [values.new_zeros(game.batch, *[game.players] * INDICES[name].order, dtype=torch.float64) for _ in "ms"]
         for name in GAME_INDICES
-    ]
-    for count in set(counts):
-        rows = [row for row, other in enumerate(counts) if other == count]
-        design = _design(count, size, int(seed))
-        found = _of_one_size(values[rows, : len(design)], design, size, int(seed))
-        for result, parts in zip(results, found, strict=True):
-            for whole, part in zip(result, parts, strict=True):
-                for place, row in enumerate(rows):
-                    where = columns[row].to(whole.device)
-                    if part.dim() == 2:
-                        whole[row, where] = part[place]
-                    else:
-                        whole[row, where[:, None], where] = part[place]
-    return results
+    }
 
 
-def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> Sequence[tuple[Tensor, Tensor]]:
-    """Mean and standard error of GAME_INDICES for games of equally many players."""
+def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Tensor, size: int, seed: int) -> None:
+    """Set the estimates of these games, from the values of their coalitions, (rows, K)."""
+    counts, columns = game.counts().tolist(), _columns(game)
+    again = []  # their places among the rows
+    for count in sorted({counts[row] for row in rows}):
+        equal = [place for place, row in enumerate(rows) if counts[row] == count]
+        design = _design(count, size, seed)
+        found = _of_one_size(values[equal, : len(design)], design, size, seed)
+        for number, place in enumerate(equal):
+            own = {name: [part[number] for part in found[name]] for name in GAME_INDICES}
+            _set(estimates, rows[place], columns[rows[place]], own)
+        again += equal if len(design) < 2**count and count <= OWN else []
+    block = max(1, OWN_BLOCK[values.device.type == "cpu"] // size**2)
+    for start in range(0, len(again), block):
+        places = again[start : start + block]
+        part = [rows[place] for place in places]
+        designs = [_design(counts[row], size, seed) for row in part]
+        _estimate_own(estimates, part, columns, values[places], designs)
+
+
+def _set(estimates: Estimates, row: int, columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:
+    """Of one game, mean and standard error of the indices in `found`, or the mean alone."""
+    where = columns.to(estimates["SV"][0].device)
+    for name, parts in found.items():
+        for whole, part in zip(estimates[name], parts, strict=False):
+            whole[(row, where) if part.dim() == 1 else (row, where[:, None], where)] = part
+
+
+def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
+    """Mean and standard error of GAME_INDICES for games of equally many players, who count alike."""
     players = design.shape[1]
     if len(design) == 2**players:  # none and all come first, then the others in the order of a table
         game = TableGame(torch.cat([values[:, :1], values[:, 2:], values[:, 1:2]], 1).double())
-        exact = [exact_values(game, name) for name in GAME_INDICES]
-        return [(value, torch.zeros_like(value)) for value in exact]
+        exact = {name: exact_values(game, name) for name in GAME_INDICES}
+        return {name: (value, torch.zeros_like(value)) for name, value in exact.items()}
     key = (players, size, seed, str(values.device))
     quadrature = _quadrature(*key)
     coefficients = quadrature.coefficients(values)
-    needed = ("SV", "SII") if players <= OWN else GAME_INDICES
-    means = {name: quadrature.values(name, coefficients) for name in needed}
     scale = _scale(quadrature, values, coefficients)
     errors = {name: _times(_deviations(name, *key), scale) for name in GAME_INDICES}
-    if players <= OWN:
-        active = activity(means["SV"], means["SII"]).detach()
-        rows = [_own(values[row : row + 1], design, active[row]) for row in range(len(values))]
-        for name in GAME_INDICES:
-            means[name] = torch.cat([row[name][0] for row in rows])
-            own = [error for row in rows if (error := row[name][1]) is not None]
-            errors[name] = torch.cat(own) if own else errors[name]
-    return [(means[name], errors[name]) for name in GAME_INDICES]
+    needed = ("SV", "SII") if players <= OWN else GAME_INDICES  # the others are read again
+    means = {name: quadrature.values(name, coefficients) for name in needed}
+    return {name: (means.get(name, torch.zeros_like(errors[name])), errors[name]) for name in GAME_INDICES}
 
 
-def _own(values: Tensor, design: Tensor, active: Tensor) -> dict[str, tuple[Tensor, Tensor | None]]:
-    """Mean and standard error of GAME_INDICES of one game, with the weights that its players' activity gives.
+def _estimate_own(
+    estimates: Estimates, rows: Sequence[int], columns: Sequence[Tensor], values: Tensor, designs: Sequence[Tensor]
+) -> None:
+    """Read these games again, each with the weights that its players' activity gives, all at once.
 
-    Standard errors are those of players: for all pairs they would take longer than everything else, and with players
-    alike they are on the safe side.
+    values: (b, K). Standard errors of pairs stay: for all pairs they would take longer than everything else, and with
+    players alike they are on the safe side. Games of fewer players than others have players of ratio 0.
     """
-    ratios = order_ratios(design.shape[1], weights=player_weights(active))
-    quadrature = Quadrature(design.to(values.device), ratios)
-    coefficients = quadrature.coefficients(values)
-    scale = _scale(quadrature, values, coefficients)
-    found: dict[str, tuple[Tensor, Tensor | None]] = {}
+    width = max(design.shape[1] for design in designs)
+    coalitions = torch.stack([functional.pad(design, (0, width - design.shape[1])) for design in designs])
+    ratios = torch.zeros(len(rows), width, dtype=torch.float64)
+    for place, row in enumerate(rows):
+        where = columns[row].to(values.device)
+        means = estimates["SV"][0][row, where], estimates["SII"][0][row, where[:, None], where]
+        weights = player_weights(activity(*means).detach().cpu())
+        ratios[place, : len(where)] = order_ratios(len(where), weights=weights)
+    quadrature = Quadrature(coalitions.to(values.device), ratios)
+    coefficients = quadrature.coefficients(values[:, None])  # (b, 1, K)
+    scale = _scale(quadrature, values[:, None], coefficients)  # (b, 1)
     for name in GAME_INDICES:
-        error = None if INDICES[name].pairwise else _times(quadrature.deviations(name), scale)
-        found[name] = quadrature.values(name, coefficients), error
-    return found
+        found = [quadrature.values(name, coefficients)[:, 0]]
+        if not INDICES[name].pairwise:
+            found.append(quadrature.deviations(name) * scale)
+        for place, row in enumerate(rows):
+            count = len(columns[row])
+            cut = [part[place, :count] if part.dim() == 2 else part[place, :count, :count] for part in found]
+            _set(estimates, row, columns[row], {name: cut})
 
 
 @torch.no_grad()
 def _scale(quadrature: Quadrature, values: Tensor, coefficients: Tensor) -> Tensor:
     """sqrt(t) of each game, (B,)."""
     total = quadrature.amplitude(values, coefficients)
-    return (total / values.shape[1]).clamp_min(0).sqrt()
+    return (total / values.shape[-1]).clamp_min(0).sqrt()
 
 
 def _times(deviation: Tensor, scale: Tensor) -> Tensor:

@@ -248,6 +248,14 @@ class PredictedGame(Game):
             parts.append(scores.gather(2, index.expand(-1, scores.shape[1], 1)).squeeze(-1))
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
+    def evaluate_rows(self, rows: Sequence[int], coalitions: Tensor) -> Tensor:
+        """Of these games alone, at their own price."""
+        if len(rows) == self.batch:
+            return self.evaluate(coalitions)
+        part = PredictedGame(self.games.select(rows, self.players), self.target[rows])
+        part.offset = None if self.offset is None else self.offset[rows]
+        return part.evaluate(coalitions)
+
 
 def _width(features: Any) -> int:
     """Numbers that a readout makes for each coalition of a text."""
