@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spinformer.games import TableGame, exact_values
+from spinformer.games import TableGame, evidence, exact_values
 from spinformer.games.designs import all_coalitions, paired_design
 from spinformer.games.evidence import regress
 from spinformer.games.quadrature import player_weights
@@ -75,3 +75,40 @@ def test_weights_have_mean_one_and_leave_nobody_out() -> None:
     weights = player_weights(torch.tensor([0.0, 0.1, 0.5]))
     assert float(weights.mean()) == pytest.approx(1)
     assert float(weights.min()) > 0
+
+
+def test_learnt_ratios_make_values_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same games with 200 coalitions and no word about who matters: mean error with learnt ratios below without.
+
+    Intervals of 95% still hold at least 88% of the values.
+    """
+    generator = torch.Generator().manual_seed(1)
+    member, design = all_coalitions(12).double(), paired_design(12, 200, torch.tensor(0))
+    strength = torch.tensor([3.0] * 3 + [0.5] * 9).double()
+    errors: dict[bool, list[float]] = {True: [], False: []}
+    inside = []
+    for _ in range(12):
+        weight = strength * torch.randn(12, generator=generator).double()
+        pair = torch.outer(strength, strength) * torch.randn(12, 12, generator=generator).double() / 6
+        table = (member @ weight + ((member @ pair) * member).sum(1)).sigmoid()
+        exact = exact_values(TableGame(table), "SV")
+        for learn in errors:
+            monkeypatch.setattr(evidence, "LEARN", 128 if learn else 10**9)
+            found = regress(design, table[position(design)], weights=torch.ones(12)).shapley
+            errors[learn].append(float((found.values[0] - exact).norm() / exact.norm()))
+            if learn:
+                inside.append(((found.values[0] - exact).abs() <= 1.96 * found.stderr[0]).double().mean())
+    assert sum(errors[True]) < 0.9 * sum(errors[False])
+    assert float(torch.stack(inside).mean()) > 0.88
+
+
+def test_learning_leaves_the_caller_alone() -> None:
+    """Under inference mode, without gradients, twice the same numbers."""
+    table, design = smooth_tables(12, 1)[0], paired_design(12, 150, torch.tensor(0))
+    plain = regress(design, table[position(design)]).shapley.values
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            again = regress(design.clone(), table.clone()[position(design)]).shapley.values
+            assert torch.equal(again, plain)
+            assert not torch.is_grad_enabled()
+    assert not plain.requires_grad

@@ -4,7 +4,8 @@
 
 How strong interactions of high order are, and how large v is, is not known beforehand. The order of `order_ratios` is
 the likeliest of ORDERS; the amplitude t is (nu t_0 + v' k^-1 v) / (nu + K), with t_0 a guess that counts as nu
-coalitions. So few coalitions are drawn towards the prior, and the standard errors say how far.
+coalitions. So few coalitions are drawn towards the prior, and the standard errors say how far. From LEARN coalitions
+on, the ratio r_i of each player is learnt as well: it is the likeliest, near those of the order (`_learnt`).
 """
 
 import math
@@ -23,6 +24,11 @@ ORDERS = (0.75, 1.5, 3.0)
 GUESS = 4.0
 # Coalitions from which the order is chosen: it needs a matrix of so many for each of ORDERS.
 CHOOSE = 512
+# Coalitions from which players' ratios are learnt; those that they are learnt from; and how far each log r_i may go, as
+# a standard deviation: few coalitions would not tell more.
+LEARN, LEARN_FROM, SPREAD = 128, 256, 0.3
+# Steps of the search for them, and the most that one of them changes by, as a logarithm.
+SEARCH, BOUND = 6, 1.5
 # Rounds in which players' weights are taken from the values that the last round gave.
 ROUNDS = 2
 
@@ -42,17 +48,23 @@ def regress(
         return _exact(coalitions, values)
     if weights is not None:
         return _regress(coalitions, values, weights, scale)
-    found = _regress(coalitions, values, None, scale)
-    for _ in range(ROUNDS):
-        found = _regress(coalitions, values, player_weights(found.activity[0]), scale)
+    found = _regress(coalitions, values, None, scale, learn=False)
+    for rounds in range(1, ROUNDS + 1):
+        active = player_weights(found.activity[0])
+        found = _regress(coalitions, values, active, scale, learn=rounds == ROUNDS)
     return found
 
 
-def _regress(coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: float | None) -> GameValues:
+def _regress(
+    coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: float | None, *, learn: bool = True
+) -> GameValues:
     players, row = coalitions.shape[1], values.double().cpu()[None]
     part = coalitions[:CHOOSE]
     _, order = max((_evidence(part, row, order_ratios(players, order, weights), scale), order) for order in ORDERS)
-    quadrature = Quadrature(coalitions, order_ratios(players, order, weights))
+    ratios = order_ratios(players, order, weights)
+    if learn and len(coalitions) >= LEARN:
+        ratios = _learnt(coalitions[:LEARN_FROM], row[:, :LEARN_FROM], ratios)
+    quadrature = Quadrature(coalitions, ratios)
     coefficients = quadrature.coefficients(row)
     amplitude = math.sqrt(_amplitude(quadrature, row, coefficients, scale))
     estimates = {}
@@ -68,6 +80,36 @@ def _evidence(coalitions: Tensor, values: Tensor, ratios: Tensor, scale: float |
     amplitude = _amplitude(quadrature, part, quadrature.coefficients(part), scale)
     guess, offset = (0.0, 0.0) if scale is None else (GUESS, GUESS * math.log(_guess(ratios, scale)))
     return 0.5 * (offset - (len(coalitions) + guess) * math.log(amplitude) - float(quadrature.log_determinant()))
+
+
+@torch.inference_mode(mode=False)
+@torch.enable_grad()
+def _learnt(coalitions: Tensor, values: Tensor, start: Tensor) -> Tensor:
+    """argmax over r of log p(v | r) - sum over i of d_i^2 / (2 SPREAD^2) - c^2 / 2,   r_i = r_i(start) e^{d_i + c}
+
+    (n,): a player's own change d_i is held near 0, one that all share, c, is nearly free.
+    """
+    values, start, count = values.detach().clone(), start.clone(), values.shape[1]
+    changes = torch.zeros(len(start) + 1, dtype=torch.float64, requires_grad=True)
+
+    def ratios() -> Tensor:
+        moved = BOUND * torch.tanh((changes[:-1] + changes[-1]) / BOUND)
+        return (start.log() + moved).exp().clamp(1e-4, 0.95)
+
+    def loss() -> Tensor:
+        search.zero_grad()
+        quadrature = Quadrature(coalitions, ratios())
+        amplitude = quadrature.amplitude(values, quadrature.coefficients(values)).squeeze(0) / count
+        fit = 0.5 * (count * amplitude.clamp_min(1e-16).log() + quadrature.log_determinant())
+        penalty = (changes[:-1] / SPREAD).square().sum() + changes[-1].square()
+        total: Tensor = fit + 0.5 * penalty
+        total.backward()
+        return total
+
+    search = torch.optim.LBFGS([changes], max_iter=SEARCH, line_search_fn="strong_wolfe")
+    search.step(loss)
+    found = ratios().detach()
+    return found if bool(found.isfinite().all()) else start
 
 
 def _amplitude(quadrature: Quadrature, values: Tensor, coefficients: Tensor, scale: float | None) -> float:

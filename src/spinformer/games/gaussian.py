@@ -65,7 +65,7 @@ class Quadrature:
         """k(C, C') of the coalitions with these spins, (..., M, n), and those asked: (..., M, K)."""
         scaled = spins * torch.atanh(self.ratios)[..., None, :]
         factor = (1 - self.ratios.square()).prod(-1).sqrt() / self.norm
-        return (scaled @ self.spins.mT).exp_().mul_(factor[..., None, None]).add_(CONSTANT)
+        return (scaled @ self.spins.mT).exp() * factor[..., None, None] + CONSTANT
 
     def coefficients(self, values: Tensor) -> Tensor:
         """alpha = k^-1 v, for values (..., B, K): (..., B, K)."""
