@@ -8,6 +8,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Step
 from spinformer.training.attractor.train import train_attractor
 
 N, D, BATCH = 196, 8, 32
+RECIPE = AttractorRecipe(batch=BATCH, optimiser="adam", rate=1e-3, decay="constant", clip=1.0)  # of both kinds of step
 CHUNKS = {"cpu": 28, "cuda": 66}
 # cuBLAS reserves tens of MiB on each stream. A smaller workspace, for both kinds of step, shows what they allocate.
 WORKSPACE = ":16:8"
@@ -30,13 +32,13 @@ WORKSPACE = ":16:8"
 def closed_step(device: str, *, chunk: int | None = None, graph: bool = True) -> Callable[[Tensor], Tensor]:
     """The library's training step."""
     couplings = FullCouplings(N, D, generator=torch.Generator().manual_seed(0)).to(device)
-    recipe = AttractorRecipe(batch=BATCH, chunk=chunk or CHUNKS[torch.device(device).type])
+    recipe = replace(RECIPE, chunk=chunk or CHUNKS[torch.device(device).type])
     return Stepper(couplings, recipe, 1_000_000, graph=graph).step
 
 
 def autograd_step(device: str) -> Callable[[Tensor], Tensor]:
     """The same step, written with autograd and einsum."""
-    recipe = AttractorRecipe(batch=BATCH)
+    recipe = RECIPE
     start = FullCouplings(N, D, generator=torch.Generator().manual_seed(0)).dense().detach()
     J = start.clone(memory_format=torch.contiguous_format).to(device).requires_grad_()
     optimiser = torch.optim.Adam([J], lr=recipe.rate, eps=1e-12, fused=True)
@@ -106,7 +108,7 @@ def run_training(images: Images, device: str = "cpu", *, epochs: int = 20, count
     config, recipe = preset("paper", patch=2, image=images.shape)
     network = AttractorNetwork(config).to(device)
     pixels = images.cut(min(count, len(images.train))).train.to(device)
-    recipe = AttractorRecipe(**{**vars(recipe), "epochs": epochs, "chunk": CHUNKS[torch.device(device).type]})
+    recipe = replace(recipe, epochs=epochs, chunk=CHUNKS[torch.device(device).type])
     _wait(device)
     start = time.perf_counter()
     history = train_attractor(network, pixels, recipe)

@@ -13,14 +13,14 @@ from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Stepper
 from spinformer.training.attractor.train import first_step_error, train_attractor
 
-PAPER = AttractorRecipe(epochs=2, rate=1e-3)
+PAPER = AttractorRecipe(epochs=2)
+ADAM = AttractorRecipe(epochs=2, optimiser="adam", rate=1e-3, decay="constant", clip=1.0)
 FIELD = AttractorRecipe(
     objective="field",
     strength=1.0,
     epochs=2,
+    optimiser="adam",
     rate=0.1,
-    decay="linear",
-    clip=None,
     hold=None,
     hidden=0.3,
     noise=0.5,
@@ -45,7 +45,9 @@ def couplings_after(net: AttractorNetwork, digits: torch.Tensor, recipe: Attract
     return net.layer.couplings.detach().clone()
 
 
-@pytest.mark.parametrize(("make", "recipe"), [(network, PAPER), (centred, FIELD)], ids=["energy", "field"])
+@pytest.mark.parametrize(
+    ("make", "recipe"), [(network, PAPER), (network, ADAM), (centred, FIELD)], ids=["energy", "adam", "field"]
+)
 def test_interrupted_and_resumed_ends_at_the_same_couplings(make, recipe, digits, tmp_path):
     whole = couplings_after(make(), digits, recipe)
 

@@ -31,5 +31,5 @@ def train_and_restore(folder: Path, *, epochs: int = 4) -> Path:
     print(f"    {'attractor, one step':<22}{trajectory.follow(network, corrupted, 1).errors[1]:.4f}")
     drawn = corrupt(images.test[:DRAWN], "masked", network.embedding, generator=torch.Generator().manual_seed(0))
     path = folder / "trajectory.png"
-    trajectory.save_sheet(trajectory.follow(network, drawn, STEPS), drawn, path)
+    trajectory.save_sheet(trajectory.follow(network, drawn, STEPS, pin=True), drawn, path)
     return path

@@ -1,7 +1,8 @@
 """Restore corrupted images with an attractor network; write the trajectory as a picture and a GIF, and its energies.
 
-The images are test images of `--images`, corrupted as `--task` says; with `--task none` they are not corrupted. Needs
-the extras `plot` and `images`.
+The images are test images of `--images`, corrupted as `--task` says; with `--task none` they are not corrupted. λ, γ
+and the number of steps are those that were best on held-out images when the network was trained; options change them.
+Where states grow without bound, the run stops and says so. Needs the extras `plot` and `images`.
 """
 
 import argparse
@@ -14,7 +15,9 @@ from spinformer.attractor.embedding import check_images
 from spinformer.data import images as data
 from spinformer.data.corruption import TASKS, Corrupted, corrupt
 from spinformer.evaluate.images import trajectory
-from spinformer.models.attractor import AttractorNetwork
+from spinformer.models.attractor import AttractorNetwork, Dynamics
+
+STEPS = 8  # where none were chosen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,10 +27,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--images", default="sample", help="'sample', 'hub:NAME', an .npz file or a folder (default %(default)s)")
     add("--task", choices=[*TASKS, "none"], default="masked", help="how images are corrupted (default %(default)s)")
     add("--count", type=int, default=8, help="number of images, the first of the test part (default %(default)s)")
-    add("--steps", type=int, default=8, help="steps of the dynamics (default %(default)s)")
-    add("--strength", type=float, help="λ of the attention (default: the network's)")
-    add("--inertia", type=float, help="γ, the weight of the previous state (default: the network's)")
-    add("--pin", action="store_true", help="visible tokens keep their values (masked task)")
+    add("--steps", type=int, help=f"steps of the dynamics (default: those chosen for the task, or {STEPS})")
+    add("--strength", type=float, help="λ of the attention (default: as chosen for the task, or the network's)")
+    add("--inertia", type=float, help="γ, the weight of the previous state (default: likewise)")
+    add(
+        "--pin",
+        action=argparse.BooleanOptionalAction,
+        help="visible tokens keep their values, in the masked task (default: as chosen for the task, or no)",
+    )
     add("--seed", type=int, default=0, help="random seed of the corruption (default %(default)s)")
     add("--output", type=Path, default=Path("runs/retrieved"), help="folder to write to (default %(default)s)")
 
@@ -37,6 +44,13 @@ def run(args: argparse.Namespace) -> int:
     require("matplotlib", extra="plot")
     require("PIL.Image", extra="images")
     network = AttractorNetwork.load(args.network)
+    steps, pin, chosen = STEPS, False, network.dynamics.get(args.task)
+    if chosen is not None:
+        network.use(chosen)
+        steps, pin = chosen.steps, chosen.pin
+        print(f"chosen on held-out images: {describe(chosen)}")
+    steps = steps if args.steps is None else args.steps
+    pin = pin if args.pin is None else args.pin
     for name in ("strength", "inertia"):
         if getattr(args, name) is not None:
             setattr(network.layer, name, getattr(args, name))
@@ -45,13 +59,23 @@ def run(args: argparse.Namespace) -> int:
         corrupted = Corrupted(images, images, None, torch.ones_like(images, dtype=torch.bool))
     else:
         corrupted = corrupt(images, args.task, network.embedding, generator=torch.Generator().manual_seed(args.seed))
-    path = trajectory.follow(network, corrupted, args.steps, pin=args.pin)
+    path = trajectory.follow(network, corrupted, steps, pin=pin)
     args.output.mkdir(parents=True, exist_ok=True)
     trajectory.save_sheet(path, corrupted, args.output / "trajectory.png")
     trajectory.save_gif(path, args.output / "trajectory.gif")
     trajectory.save_energies(path, args.output / "energies.json")
     for t, (error, energy) in enumerate(zip(path.errors, path.energies.mean(1).tolist(), strict=True)):
         print(f"  t = {t:<3} error {error:.4f}   energy {energy:.2f}")
+    if path.grown is not None:
+        print(f"stopped before t = {path.grown}: states grow without bound with this λ and γ")
+    if path.best < len(path.errors) - 1:
+        print(f"the error is least at t = {path.best}; --steps {path.best} stops there")
     for name in ("trajectory.png", "trajectory.gif", "energies.json"):
         print(f"  -> {args.output / name}")
     return 0
+
+
+def describe(dynamics: Dynamics) -> str:
+    """One line for people."""
+    pinned = ", visible tokens keep their values" if dynamics.pin else ""
+    return f"λ {dynamics.strength:g}, γ {dynamics.inertia:g}, {dynamics.steps} steps{pinned}"

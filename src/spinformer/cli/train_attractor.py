@@ -15,10 +15,16 @@ import torch.distributed as dist
 
 from spinformer.attractor.couplings import SHAPES
 from spinformer.cli.options import add_device
+from spinformer.cli.retrieve import describe
 from spinformer.data import images as data
+from spinformer.data.corruption import TASKS
+from spinformer.evaluate.images.dynamics import choose_dynamics
 from spinformer.models.attractor import AttractorNetwork
 from spinformer.training.attractor.presets import PRESETS, preset
+from spinformer.training.attractor.pseudolikelihood import OPTIMISERS
 from spinformer.training.attractor.train import SHARDS, first_step_error, start_processes, train_attractor
+
+JUDGED = 100  # held-out images on which λ, γ and the steps of `retrieve` are chosen
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--reach", type=int, help="reach of relative couplings, in patches (default: the full image)")
     add("--epochs", type=int, help="passes over the images (default: the preset's)")
     add("--batch", type=int, help="images in one update (default: the preset's)")
-    add("--rate", type=float, help="learning rate (default: the preset's)")
-    add("--optimiser", choices=("adam", "sgd"), help="optimiser (default: the preset's)")
+    add("--rate", type=float, help="learning rate (default: the preset's, or that of --optimiser)")
+    add("--optimiser", choices=list(OPTIMISERS), help="optimiser (default: the preset's)")
     add("--sites", type=int, help="sites trained at each step, drawn at random (default: all)")
     add("--limit", type=int, help="use only the first LIMIT training images (default: all)")
     add("--seed", type=int, default=0, help="random seed (default %(default)s)")
@@ -50,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     reach = None if args.reach is None else (args.reach, args.reach)
     config = replace(config, dim=args.dim, shape=args.shape, rank=args.rank, reach=reach)
     given = {name: getattr(args, name) for name in ("epochs", "batch", "rate", "optimiser", "sites")}
+    if args.optimiser not in (None, recipe.optimiser) and args.rate is None:
+        given["rate"] = OPTIMISERS[args.optimiser]
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
     network = AttractorNetwork(config)
     device = torch.device(args.device) if args.shard == "none" else start_processes(args.device)
@@ -65,11 +73,19 @@ def run(args: argparse.Namespace) -> int:
         shard=args.shard,
     )
     if args.shard == "none" or dist.get_rank() == 0:
+        for task in TASKS:
+            judged = images.train[-held_out:][:JUDGED].to(device)
+            network.dynamics[task] = choose_dynamics(network, judged, task, seed=args.seed)
         network.save(args.output, {"recipe": json.dumps(asdict(recipe))})
         error = first_step_error(network, images.train[-held_out:].to(device))
         loss = history[-1]["loss"]
         print(f"{len(images.train) - held_out} images of {images.name}, {recipe.epochs} epochs, loss {loss:.4f}")
         print(f"held-out error on hidden pixels after one step: {error:.4f}")
+        if "alignment" in history[-1]:
+            mean, least = history[-1]["alignment"], history[-1]["least_alignment"]
+            print(f"cosine of couplings and -gradient, 1 at a minimum: mean {mean:.4f}, least {least:.4f}")
+        for task, chosen in network.dynamics.items():
+            print(f"{task}: held-out error {chosen.error:.4f} with {describe(chosen)}")
         print(f"  -> {args.output}")
     if args.shard != "none":
         dist.destroy_process_group()

@@ -11,28 +11,44 @@ from spinformer._base.extras import require
 from spinformer.data.corruption import Corrupted
 from spinformer.models.attractor import AttractorNetwork
 
+LIMIT = 30.0  # times the size of the first state that a state may have
+
 
 @dataclass(frozen=True)
 class Trajectory:
     """What the network did with B images in T steps.
 
     images: (T + 1, B, C, H, W), the corrupted ones at t = 0; energies: (T + 1, B), of the state at each step; errors:
-    T + 1 numbers, the mean square error over the judged pixels of all images.
+    T + 1 numbers, the mean square error over the judged pixels of all images; grown: the step at which states had grown
+    beyond LIMIT times their start, after which nothing was computed, or None.
     """
 
     images: Tensor
     energies: Tensor
     errors: list[float]
+    grown: int | None = None
+
+    @property
+    def best(self) -> int:
+        """The step with the least error."""
+        return min(range(len(self.errors)), key=self.errors.__getitem__)
 
 
 @torch.no_grad()
 def follow(network: AttractorNetwork, corrupted: Corrupted, steps: int, *, pin: bool = False) -> Trajectory:
-    """Run `steps` steps from the corrupted images; pin: visible tokens keep their values."""
+    """Run `steps` steps from the corrupted images, fewer where states grow without bound.
+
+    pin: visible tokens keep their values.
+    """
     states = network.trajectory(corrupted.given, steps, corrupted.mask, pin=pin, unbounded=True)
+    size = states.flatten(1).square().mean(1).sqrt()  # (steps + 1,)
+    too_large = ~(size <= LIMIT * size[0]) if float(size[0]) else ~size.isfinite()
+    grown = int(too_large.nonzero()[0]) if bool(too_large.any()) else None
+    states = states[: None if grown is None else grown]
     images = network.images(states)
     images[0] = corrupted.given.clamp(0, 1)
     energies = torch.stack([network.layer.energy(network.layer.step_input(state)) for state in states])
-    return Trajectory(images, energies, [corrupted.error(image) for image in images])
+    return Trajectory(images, energies, [corrupted.error(image) for image in images], grown)
 
 
 def save_sheet(trajectory: Trajectory, corrupted: Corrupted, path: Path, max_images: int = 8) -> None:

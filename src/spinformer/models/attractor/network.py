@@ -44,8 +44,21 @@ class AttractorConfig:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Dynamics:
+    """How a network restores the images of one task: strength, λ; inertia, γ; steps; pin: visible tokens keep their
+    values; error: the mean square error that this had on the images it was chosen on.
+    """
+
+    strength: float
+    inertia: float
+    steps: int
+    pin: bool
+    error: float
+
+
 class AttractorNetwork(nn.Module):
-    """Images in, trajectories of images out."""
+    """Images in, trajectories of images out. dynamics: by the name of a task, where it was chosen."""
 
     mean: Tensor  # (N, d)
     scale: Tensor  # (), s / r
@@ -61,6 +74,7 @@ class AttractorNetwork(nn.Module):
         self.layer = AttractorAttention(n_tokens, dim, grid=grid, **options)
         self.register_buffer("mean", torch.zeros(self.embedding.n_tokens, self.embedding.dim))
         self.register_buffer("scale", torch.ones(()))
+        self.dynamics: dict[str, Dynamics] = {}
 
     @torch.no_grad()
     def centre(self, images: Tensor) -> None:
@@ -91,11 +105,17 @@ class AttractorNetwork(nn.Module):
         start = self.spins(images, unbounded=unbounded)
         return self.layer.retrieve(start, steps, mask, return_trajectory=True, pin=pin)
 
+    def use(self, dynamics: Dynamics) -> None:
+        """Take over λ and γ."""
+        self.layer.strength, self.layer.inertia = dynamics.strength, dynamics.inertia
+
     def save(self, path: Path, notes: dict[str, str] | None = None) -> None:
-        """One safetensors file; the configuration stands in its header."""
+        """One safetensors file; configuration and dynamics stand in its header."""
         tensors = {name: tensor.contiguous().cpu() for name, tensor in self.state_dict().items()}
+        dynamics = json.dumps({task: asdict(chosen) for task, chosen in self.dynamics.items()})
+        header = {"config": json.dumps(asdict(self.config)), "dynamics": dynamics, **(notes or {})}
         with atomic_write(path) as partial:
-            save_file(tensors, partial, metadata={"config": json.dumps(asdict(self.config)), **(notes or {})})
+            save_file(tensors, partial, metadata=header)
 
     @classmethod
     def load(cls, path: Path) -> "AttractorNetwork":
@@ -112,4 +132,6 @@ class AttractorNetwork(nn.Module):
         raw["reach"] = raw["reach"] and tuple(raw["reach"])
         network = cls(AttractorConfig(**raw))
         network.load_state_dict(tensors)
+        chosen = json.loads(metadata.get("dynamics", "{}"))
+        network.dynamics = {task: Dynamics(**options) for task, options in chosen.items()}
         return network

@@ -1,9 +1,17 @@
-"""One training step of the attractor's couplings: closed gradient, clip, SGD or Adam, constant norm (ATT section V-B).
+"""One training step of the attractor's couplings: closed gradient, clip, update, constant norm (ATT section V-B).
 
 No autograd graph is built; everything is updated in place. Memory for P parameters: the parameters, their gradient,
 Adam's two moments (4 P floats) and B chunk N (d + 2) floats of workspace. The rows of full couplings are independent,
 so a process that trains the sites `sites` updates only their rows, keeps moments only for them, and needs nothing from
 the other processes: clipping and the constant norm are per site.
+
+The optimiser "power" belongs to the energy with a constant norm c:
+
+    J <- c unit((1 - h) J / c - h g / |g|),   g = dE/dJ,   h: the rate
+
+-E is convex in J, so with all images in one batch and h = 1 this is the power method for a convex function on a sphere:
+no step raises E, and it rests where J is parallel to -g, the condition of a constrained minimum (`alignment`). With
+small batches h falls to 0, and the noise of the batches averages out.
 """
 
 from dataclasses import dataclass
@@ -13,11 +21,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from spinformer.attractor.couplings import FullCouplings, SpinCouplings
+from spinformer.attractor.couplings import FullCouplings, LowRankSpinCouplings, SpinCouplings
 from spinformer.attractor.gradient import energy_gradient, field_gradient, zeros
 from spinformer.training.seeding import step_generator, step_seed
 
 OBJECTIVES = ("energy", "field")
+OPTIMISERS = {"power": 1.0, "sgd": 1.0, "adam": 1e-3}  # with the rate that suits the energy of unit spins
 STRIDE = 1 << 32
 
 
@@ -27,7 +36,8 @@ class AttractorRecipe:
 
     objective: "energy" (ATT Eq. 7) or "field" (see `spinformer.attractor.gradient`); strength: λ in training; decay:
     of the learning rate, "constant" or "linear" to zero; clip: bound on the norm of each site's gradient; hold: whose
-    norm is kept constant, that of each "site", of each "pair", or of none (None); hidden, noise: with "field", the
+    norm is kept constant, that of each "site", of each "pair", or of none (None); optimiser: "power", for the energy
+    with a constant norm, "sgd" or "adam"; hidden, noise: with "field", the
     fraction of tokens that are hidden from the others and the standard deviation of the noise on them, in units of the
     spins' root mean square component; sites: how many random sites a step trains (None: all); chunk: how many sites
     are computed at once.
@@ -37,10 +47,10 @@ class AttractorRecipe:
     strength: float = 5.0
     epochs: int = 20
     batch: int = 32
-    rate: float = 1e-3
-    optimiser: str = "adam"
-    decay: str = "constant"
-    clip: float | None = 1.0
+    rate: float = 1.0
+    optimiser: str = "power"
+    decay: str = "linear"
+    clip: float | None = None
     hold: str | None = "site"
     hidden: float = 0.0
     noise: float = 0.0
@@ -51,7 +61,7 @@ class AttractorRecipe:
     def __post_init__(self) -> None:
         for name, value, allowed in (
             ("objective", self.objective, OBJECTIVES),
-            ("optimiser", self.optimiser, ("adam", "sgd")),
+            ("optimiser", self.optimiser, tuple(OPTIMISERS)),
             ("decay", self.decay, ("constant", "linear")),
             ("hold", self.hold, ("site", "pair", None)),
         ):
@@ -59,6 +69,11 @@ class AttractorRecipe:
                 raise ValueError(f"{name} is one of {', '.join(map(str, allowed))}; got {value!r}")
         if min(self.epochs, self.batch) < 1 or self.rate <= 0 or not 0 <= self.hidden < 1 or self.noise < 0:
             raise ValueError(f"expected positive epochs, batch and rate, hidden in [0, 1), noise >= 0; got {self}")
+        if self.optimiser == "power" and (self.objective != "energy" or self.hold is None or self.rate > 1):
+            raise ValueError(
+                "optimiser 'power' needs objective 'energy', a norm to hold and a rate of at most 1; "
+                f"got {self.objective!r}, {self.hold!r} and {self.rate:g}"
+            )
 
 
 class Stepper:
@@ -80,6 +95,8 @@ class Stepper:
     ) -> None:
         if sites is not None and not isinstance(couplings, FullCouplings):
             raise ValueError("only full couplings shard by sites: in the other shapes sites share parameters")
+        if recipe.optimiser == "power" and isinstance(couplings, LowRankSpinCouplings):
+            raise ValueError("optimiser 'power' needs couplings that are linear in their parameters; got low-rank ones")
         self.couplings, self.recipe, self.steps = couplings, recipe, steps
         self.sites = range(couplings.n_tokens) if sites is None else sites
         self.reduce, self.done = reduce, 0
@@ -96,12 +113,12 @@ class Stepper:
         device = next(iter(self.rows.values())).device
         cuda = device.type == "cuda"
         self.rate = torch.tensor(recipe.rate, device=device) if cuda else recipe.rate
-        self.optimiser: torch.optim.Optimizer
+        self.optimiser: torch.optim.Optimizer | None = None
         if recipe.optimiser == "adam":
             self.optimiser = torch.optim.Adam(
                 list(self.rows.values()), lr=self.rate, eps=1e-12, fused=True, capturable=cuda
             )
-        else:
+        elif recipe.optimiser == "sgd":
             self.optimiser = torch.optim.SGD(list(self.rows.values()), lr=self.rate, fused=True)
         self.norms = couplings.lengths(self.rows, recipe.hold) if recipe.hold else None
         self.generator = torch.Generator(device=device)
@@ -114,7 +131,7 @@ class Stepper:
 
     def _capturable(self) -> bool:
         recipe = self.recipe
-        return recipe.objective == "energy" and recipe.optimiser == "adam" and recipe.sites is None and not self.reduce
+        return recipe.objective == "energy" and recipe.optimiser != "sgd" and recipe.sites is None and not self.reduce
 
     def step(self, x: Tensor) -> Tensor:
         """One step on spins (B, N, d); returns the mean local energy, or the field's relative error."""
@@ -126,12 +143,13 @@ class Stepper:
     def _set_rate(self) -> None:
         left = 1 - self.done / self.steps if self.recipe.decay == "linear" else 1.0
         rate = self.recipe.rate * left
-        for group in self.optimiser.param_groups:
-            if torch.is_tensor(group["lr"]):
-                if self.recipe.decay == "linear":
-                    group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+        if torch.is_tensor(self.rate):
+            if self.recipe.decay == "linear":
+                self.rate.fill_(rate)  # a group of an optimiser has this tensor
+            return
+        self.rate = rate
+        for group in self.optimiser.param_groups if self.optimiser is not None else ():
+            group["lr"] = rate
 
     @torch.no_grad()
     def update(self, x: Tensor) -> Tensor:
@@ -142,12 +160,25 @@ class Stepper:
         if self.recipe.clip is not None:
             for name, length in self.couplings.lengths(self.row_gradient, "site").items():
                 self.row_gradient[name].mul_((self.recipe.clip / length.clamp(min=1e-30)).clamp(max=1))
-        self.optimiser.step()
+        if self.optimiser is None:
+            self._turn()
+        else:
+            self.optimiser.step()
         self.couplings.clear_diagonal()
         if self.norms is not None and self.recipe.hold is not None:
             for name, length in self.couplings.lengths(self.rows, self.recipe.hold).items():
                 self.rows[name].mul_(self.norms[name] / length.clamp(min=1e-30))
         return loss
+
+    def _turn(self) -> None:
+        """J <- (1 - h) J - h c g / |g|; a block without a gradient stays."""
+        assert self.norms is not None
+        assert self.recipe.hold is not None
+        for name, length in self.couplings.lengths(self.row_gradient, self.recipe.hold).items():
+            moved = self.rate * (length > 0)  # (rows, 1, ...): the rate, or 0
+            self.rows[name].mul_(1 - moved).sub_(
+                self.row_gradient[name] * (moved * self.norms[name] / length.clamp(min=1e-30))
+            )
 
     def _accumulate(self, x: Tensor) -> Tensor:
         """Add the gradient of the batch to `gradient`; returns the loss."""
@@ -198,7 +229,7 @@ class Stepper:
             "done": self.done,
             "rows": {name: tensor.clone() for name, tensor in self.rows.items()},
             "norms": self.norms,
-            "optimiser": self.optimiser.state_dict(),
+            "optimiser": {} if self.optimiser is None else self.optimiser.state_dict(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -208,9 +239,10 @@ class Stepper:
         for name, tensor in (self.norms or {}).items():
             tensor.copy_(state["norms"][name])
         self.done = state["done"]
-        self.optimiser.load_state_dict(state["optimiser"])
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.rate
+        if self.optimiser is not None:
+            self.optimiser.load_state_dict(state["optimiser"])
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.rate
         if self.graph is not None:
             self.graph = _Graph(self)
 

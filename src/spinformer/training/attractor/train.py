@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from spinformer._base.progress import progress_bar
+from spinformer.attractor.gradient import energy_gradient, zeros
 from spinformer.attractor.spins import hide_tokens
 from spinformer.models.attractor.network import AttractorNetwork
 from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Stepper
@@ -21,6 +22,7 @@ from spinformer.training.checkpoint import Checkpoint, tensor_fingerprint
 from spinformer.training.seeding import step_generator
 
 SHARDS = ("none", "sites", "data")
+BLOCK = 512  # images whose gradient is computed at once
 CACHE = 4 << 30  # bytes of spins that are kept in memory rather than computed anew in each epoch
 STRIDE = 100_003
 
@@ -38,6 +40,9 @@ def train_attractor(
     quiet: bool = False,
 ) -> list[dict[str, float]]:
     """Train in place; returns, for each epoch, the loss and the held-out error after one masked step.
+
+    For the energy with a constant norm, the last epoch also has `alignment` and `least_alignment`: how near a minimum
+    the couplings are (see `alignment`), mean and minimum over sites.
 
     checkpoint: a file that is written every `save_every` epochs, at the end and on Ctrl-C; a run that finds it
     continues from it, to the same couplings. shard: "sites" or "data", over the processes of `torchrun`; all of them
@@ -99,7 +104,34 @@ def train_attractor(
         _gather(stepper, world)
         if held_out is not None and history:
             history[-1]["held_out"] = first_step_error(network, held_out.to(device))
+    if recipe.objective == "energy" and recipe.hold is not None and "alignment" not in history[-1]:
+        found = alignment(network, images, recipe)
+        history[-1] |= {"alignment": found.mean().item(), "least_alignment": found.min().item()}
     return history
+
+
+@torch.no_grad()
+def alignment(network: AttractorNetwork, images: Tensor, recipe: AttractorRecipe) -> Tensor:
+    """cos(J, -dE/dJ), of each block whose norm is held: 1 at a minimum of the energy with this norm
+
+    E: over all of these images, with the recipe's strength.
+    """
+    couplings, hold, device = network.layer.pairs, recipe.hold or "site", network.mean.device
+    total = zeros(couplings)
+    for batch in images.split(BLOCK):
+        x = network.layer.step_input(network.spins(batch.to(device)))
+        part = zeros(couplings)
+        energy_gradient(couplings, x, part, strength=recipe.strength, chunk=recipe.chunk)
+        for name, tensor in part.items():
+            total[name].add_(tensor, alpha=len(batch) / len(images))
+    parts, own = couplings.storage(), couplings.lengths(couplings.storage(), hold)
+    cosines = []
+    for name, length in couplings.lengths(total, hold).items():
+        # The gradient scaled to the length of J: |J + g|^2 = 2 |J|^2 (1 - cos)
+        apart = parts[name] + total[name] * (own[name] / length.clamp(min=1e-30))
+        squared = couplings.lengths({**parts, name: apart}, hold)[name].square()
+        cosines.append((1 - squared / (2 * own[name].square().clamp(min=1e-30))).flatten())
+    return torch.cat(cosines)
 
 
 @torch.no_grad()
