@@ -54,9 +54,10 @@ format: $(VENV)/.dev
 bars: $(VENV)/.dev
 	$(BIN)/spinformer bench all
 
-# Fill README.md and docs/*.md with the figures in research/results.
+# Fill README.md and docs/*.md with the figures in research/results, and draw the pictures of exactness.
 docs: $(VENV)/.core
 	$(BIN)/python -m research.tools.render
+	$(BIN)/python -m research.tools.draw
 
 # The folder that a Hugging Face Space is made of: see docs/app.md.
 space:

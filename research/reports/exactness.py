@@ -1,51 +1,51 @@
 """Pictures and tables of exactness: how close explanations come to the classifier's exact values.
 
-    python -m research.reports.exactness
-
-draws docs/figures/exactness-NAME.svg from every research/results/exactness-NAME.json. Such a result is what `spinformer
-evaluate MODEL DATA --explanations --exact COUNT --peers --name exactness-NAME` writes: its outcome has `exactness`. Or
-it has `runs`, each with `exactness`, one for each grounding; then errors are means over them.
+`draw` makes docs/figures/exactness-NAME.svg from every research/results/exactness-NAME.json, with the peers of
+exactness-NAME-peers.json where that exists (`python -m research.tools.draw`). `spinformer reproduce grounding --stage
+exact` and `--stage peers` write them: an outcome has `runs`, one for each grounding, over which errors are averaged.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
-from research.paths import DOCS, RESULTS
 from research.reports.markdown import Record, markdown
 from research.reports.results import read_result
 from spinformer.evaluate.explanations.figures import error_figure
 from spinformer.explain.render.canvas import save_figure
 
-PREFIX = "exactness-"
+PREFIX, PEERS = "exactness-", "-peers"
 
 
 def runs(record: Record) -> list[Record]:
     """What `Exactness.to_dict` gave, once for each grounding."""
-    outcome = record["outcome"]
-    return [run["exactness"] for run in outcome.get("runs", [outcome])]
+    return [run["exactness"] for run in record["outcome"]["runs"]]
 
 
 def ours(record: Record) -> str:
-    """Our methods by their passes: errors, coverage, and whether Shapley values add up."""
+    """Our methods by their passes: errors, coverage, whether Shapley values add up, whether promises were kept."""
     found = runs(record)
     lines = []
     for name, row in found[0]["settings"].items():
-        rows = [run["settings"][name] for run in found if name in run["settings"]]
+        rows = [run["settings"][name] for run in found]
         gaps = [one["additivity"] for one in rows if one["additivity"] is not None]
-        shares = [_mean(rows, f"{part}.coverage.pooled", ".1%") for part in ("values", "pairs")]
-        errors = [_mean(rows, f"{part}.error.mean", ".3f") for part in ("values", "pairs")]
-        cells = [errors[0], shares[0], errors[1], shares[1]]
-        lines.append([row["method"], _mean(rows, "passes.mean", ".0f"), *cells, f"{max(gaps):.0e}" if gaps else ""])
+        cells = [_mean(rows, "passes.mean", ".0f")]
+        for part in ("values", "pairs"):
+            cells += [
+                _mean(rows, f"{part}.error.mean", ".3f", spread=True),
+                _mean(rows, f"{part}.coverage.pooled", ".1%"),
+            ]
+        label = f"`{row['method']}`" + (f", `until={row['promise']['until']:g}`" if row["promise"] else "")
+        lines.append([label, *cells, f"{max(gaps):.0e}" if gaps else "", _mean(rows, "promise.kept", ".0%")])
     header = ["method", "passes", "words: error", "in 95% interval", "pairs: error", "in 95% interval", "largest gap"]
-    return markdown(header, lines)
+    return markdown([*header, "promise kept"], lines)
 
 
 def peers(record: Record) -> str:
     """shapiq's estimators, a column for each budget: the errors of words' values, then those of pairs."""
-    rows = [row for run in runs(record)[:1] for row in run["peers"].values()]  # they do not depend on the grounding
+    (run,) = record["outcome"]["runs"]
+    rows = list(run["peers"].values())
     budgets = sorted({row["budget"] for row in rows})
     lines = []
     for part, kind in (("values", "words"), ("pairs", "pairs")):
@@ -55,27 +55,31 @@ def peers(record: Record) -> str:
     return markdown(["estimator", "error of", *(f"{budget:,} passes" for budget in budgets)], lines, text_columns=2)
 
 
+def joined(name: str, results: Path) -> list[Record]:
+    """The runs of a result, with its peers where they were measured."""
+    found = runs(read_result(name, results))
+    if (results / f"{name}{PEERS}.json").is_file():
+        (rivals,) = read_result(f"{name}{PEERS}", results)["outcome"]["runs"]
+        found = [{**run, "peers": rivals["peers"]} for run in found]
+    return found
+
+
 def draw(results: Path, folder: Path) -> list[Path]:
     """One picture for each result of exactness."""
     paths = []
     for path in sorted(results.glob(f"{PREFIX}*.json")):
-        figure = error_figure(runs(read_result(path.stem, results)), path.stem.removeprefix(PREFIX))
+        if path.stem.endswith(PEERS):
+            continue
+        figure = error_figure(joined(path.stem, results))
         paths.append(save_figure(figure, folder / f"{path.stem}.svg"))
     return paths
 
 
-def main() -> int:
-    """Draw all pictures of the documents."""
-    paths = draw(RESULTS, DOCS / "figures")
-    for path in paths:
-        print(f"drawn: {path.relative_to(DOCS.parent)}")
-    if not paths:
-        print(f"no result named {PREFIX}*.json in {RESULTS.name}/", file=sys.stderr)
-    return int(not paths)
+def _mean(rows: Sequence[Record], path: str, spec: str, *, spread: bool = False) -> str:
+    """The mean over rows of what lies under the path, its keys with dots between; empty where no row has it.
 
-
-def _mean(rows: Sequence[Record], path: str, spec: str) -> str:
-    """The mean over rows of what lies under the path, its keys with dots between; empty where no row has it."""
+    spread: with the standard deviation, where there are several rows.
+    """
     numbers = []
     for row in rows:
         node: Any = row
@@ -83,8 +87,7 @@ def _mean(rows: Sequence[Record], path: str, spec: str) -> str:
             node = None if node is None else node[key]
         if node is not None:
             numbers.append(node)
-    return format(fmean(numbers), spec) if numbers else ""
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if not numbers:
+        return ""
+    deviation = f" ± {stdev(numbers):{spec}}" if spread and len(numbers) > 1 else ""
+    return format(fmean(numbers), spec) + deviation

@@ -229,9 +229,10 @@ def drawn():
         part |= {"coverage": {"pooled": 0.95}}
         other = None if pairs is None else {**part, "index": "SII", "error": {**part["error"], "mean": pairs}}
         numbers = {"method": method, "budget": budget, "passes": {"mean": budget or 1}}
-        return {**numbers, "values": part, "pairs": other, "additivity": 1e-7, "left_out": None}
+        return {**numbers, "values": part, "pairs": other, "additivity": 1e-7, "left_out": None, "promise": None}
 
     rows = [row("shapley", 0, 0.2, pairs=0.4), row("shapley", 64, 0.1, pairs=0.3), row("banzhaf", 0, 0.2, "BV")]
+    rows.append({**row("shapley", 77, 0.09), "promise": {"until": 0.1, "kept": 0.96}})  # not drawn
     peers = [row("KernelSHAP", 100, 0.4), row("KernelSHAP", 200, 0.2), row("SVARMIQ", 100, 0.5, pairs=20.0)]
     peers += [row("KernelSHAPIQ", 100, 0.3, pairs=2.0), {**row("SPEX", 100, 1.0), "values": None}]
     named = [{f"{one['method']} {one['budget']}": one for one in group} for group in (rows, peers)]
@@ -267,17 +268,23 @@ def test_the_documents_tables_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
     from research.reports import exactness
 
-    records.write("exactness-a", {"exactness": drawn()}, command="spinformer", config={}, directory=tmp_path)
-    outcome = {"runs": [{"exactness": drawn()}] * 3}
-    records.write("exactness-b", outcome, command="spinformer", config={}, directory=tmp_path)
+    for name, count in (("a", 1), ("b", 3)):
+        outcome = {"runs": [{"seed": seed, "exactness": {**drawn(), "peers": {}}} for seed in range(count)]}
+        records.write(f"exactness-{name}", outcome, command="spinformer", config={}, directory=tmp_path)
+    rivals = {"runs": [{"peers": drawn()["peers"], "absent": {}}]}
+    records.write("exactness-b-peers", rivals, command="spinformer", config={}, directory=tmp_path)
     paths = exactness.draw(tmp_path, tmp_path / "figures")
     assert [path.name for path in paths] == ["exactness-a.svg", "exactness-b.svg"]
-    assert paths[0].read_bytes() != paths[1].read_bytes()  # one says that it is a mean of 3 groundings
-    for name in "ab":
-        record = records.read(f"exactness-{name}", tmp_path)
-        assert "| shapley | 64 | 0.100 | 95.0% | 0.300 | 95.0% | 1e-07 |" in exactness.ours(record)
-        assert "| KernelSHAP | words | 0.400 | 0.200 |" in exactness.peers(record)
-        assert "| KernelSHAPIQ | pairs | 2.000 |  |" in exactness.peers(record)
+    assert len(paths[1].read_bytes()) > len(paths[0].read_bytes())  # it has the peers, and says that it is a mean
+    assert exactness.joined("exactness-a", tmp_path)[0]["peers"] == {}
+    assert [run["peers"] for run in exactness.joined("exactness-b", tmp_path)] == [drawn()["peers"]] * 3
+    one, three = (exactness.ours(records.read(f"exactness-{name}", tmp_path)) for name in "ab")
+    assert "| `shapley` | 64 | 0.100 | 95.0% | 0.300 | 95.0% | 1e-07 |  |" in one
+    assert "| `shapley` | 64 | 0.100 ± 0.000 | 95.0% | 0.300 ± 0.000 | 95.0% | 1e-07 |  |" in three
+    assert "| `shapley`, `until=0.1` | 77 | 0.090 ± 0.000 | 95.0% |  |  | 1e-07 | 96% |" in three
+    others = exactness.peers(records.read("exactness-b-peers", tmp_path))
+    assert "| KernelSHAP | words | 0.400 | 0.200 |" in others
+    assert "| KernelSHAPIQ | pairs | 2.000 |  |" in others
 
 
 def test_the_record():

@@ -30,8 +30,8 @@ from spinformer.models.masked import MaskedClassifier, stack_coalitions
 # Masked passes where none are asked for; the first that `until` spends; the most, whatever it says.
 PASSES, FIRST, MAX_PASSES = 512, 64, 8192
 MIN_PASSES = 4
-# Coalitions of the game: its own values must not be what is least known.
-SAMPLES = 1024
+# Coalitions of the game, and of the game beside MANY passes or more: its own values must not be what is least known.
+SAMPLES, MORE_SAMPLES, MANY = 1024, 2048, 256
 # Passes between two steps of the progress bar, which shows after DELAY seconds.
 STEP, DELAY = 64, 2.0
 # How much wider intervals are than the Gaussian process says, where no held-out texts told.
@@ -108,7 +108,8 @@ def refine(
     ]
     scale: Tensor | None = None
     if games is not None and head is not None:
-        values = estimate_all(games.game(classes), SAMPLES, seed=torch.tensor(seed))
+        samples = SAMPLES if until is None and 0 < passes < MANY else MORE_SAMPLES
+        values = estimate_all(games.game(classes), samples, seed=torch.tensor(seed))
         for row, text in enumerate(texts):
             text.game = values.row(row, text.players)
         if head.misfit is not None:
