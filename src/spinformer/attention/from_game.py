@@ -114,7 +114,9 @@ def game_attention(
         values = torch.stack([estimate.values for estimate in both], 1)  # (B, 2, n)
         ess = torch.minimum(*(_mean(estimate.ess, game.mask) for estimate in both))
     interactions: Couplings
-    if settings.linear(game.players) and isinstance(game, NormGame):
+    if settings.couplings == "none":
+        interactions = DenseCouplings(values.new_zeros(game.batch, game.players, game.players), hollow=True)
+    elif settings.linear(game.players) and isinstance(game, NormGame):
         parts = low_rank_from_sums(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
         interactions = LowRankCouplings.smaller(*parts)
     else:

@@ -28,7 +28,8 @@ class NeuroGameAttention(nn.Module):
 
     dim: d; heads: H, attention heads; head_dim: d_v, by default d for one head and d / H for several; temperature:
     gamma, one number or one per head; samples, eval_samples: K in training and in evaluation. preset and overrides: see
-    `Settings`. preset="paper" is Algorithm 1 to the letter, except that one set of K coalitions serves all tokens.
+    `Settings`. preset="paper" is Algorithm 1 to the letter, differentiated through its steps, except that one set of K
+    coalitions serves all tokens.
 
     In evaluation the coalitions are the same in every call, or come from `generator`, and do not depend on the batch,
     on the padding or on the order of the tokens. In training they come from `generator` or torch's global state.
@@ -64,7 +65,7 @@ class NeuroGameAttention(nn.Module):
         self.preset, self.settings = preset, settings(preset, overrides)
 
         self.value = nn.Linear(dim, heads * head_dim, bias=False)  # W_v of every head
-        self.gate = nn.Linear(dim, heads)  # w and b of every head
+        self.gate = nn.Linear(dim, heads) if self.settings.gate is None else None  # w and b of every head
         single = heads == 1 and head_dim == dim
         self.output: nn.Module = nn.Identity() if single else nn.Linear(heads * head_dim, dim, bias=False)  # W_O
         learned = self.settings.learn_temperature
@@ -102,7 +103,10 @@ class NeuroGameAttention(nn.Module):
         values = widen(self.value(read))
         checks.finite("values", values, x=x)  # what is not finite in x is not finite here: one check for both
         values = values.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
-        gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)  NGT Eq. 7
+        if self.gate is None:
+            gate = torch.full_like(values[..., 0], self.settings.gate or 0.0)
+        else:
+            gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)  NGT Eq. 7
         if players is not None:
             gate = gate * players[:, None]
         return self._play(values, gate, players, generator)

@@ -25,8 +25,10 @@ class Settings:
     weighting, proposal, estimator: as in `spinformer.games.estimate_values`.
     units: "paper", fields of L1 norm 1 and couplings as they are; or "share", both in units of a player's mean share:
     h_i = gain (n J_i - 1), and couplings at most a learned part of the critical strength.
-    couplings: "dense", "linear" (low rank, for pair_index "BII"), or "auto": linear where there is such a form and more
-    than AUTO_LINEAR columns, padding counted. Name a form where an answer must not depend on its batch's padding.
+    gate: lambda of every token, from 0 (beta alone) to 1 (phi alone); None, learned (NGT Eq. 7).
+    couplings: "dense", "linear" (low rank, for pair_index "BII"), "none" (J_ij = 0), or "auto": linear where there is
+    such a form and more than AUTO_LINEAR columns, padding counted. Name a form where an answer must not depend on its
+    batch's padding.
     solver, correction, backward, damping, max_steps, tol: as in `spinformer.ising.mean_field`.
     pooling: "sum", z = sum alpha_i v_i, or "mean", the same over sum alpha_i.
     draws: in training, "own" coalitions for each row of a batch, or "shared" ones, so that a row's answer depends
@@ -42,7 +44,8 @@ class Settings:
     proposal: ProposalName = "uniform"
     estimator: EstimatorName = "auto"
     units: Literal["paper", "share"] = "share"
-    couplings: Literal["auto", "dense", "linear"] = "auto"
+    gate: float | None = None
+    couplings: Literal["auto", "dense", "linear", "none"] = "auto"
     solver: Solver = "anderson"
     correction: Correction = "naive"
     backward: Backward = "implicit"
@@ -59,6 +62,8 @@ class Settings:
             if get_origin(kind) is Literal:
                 checks.choice(name, getattr(self, name), get_args(kind))
         self._check_indices()
+        if self.gate is not None and not 0 <= self.gate <= 1:
+            raise ValueError(f"gate must be None or in [0, 1]; got {self.gate}")
         if self.estimator == "control" and (self.weighting, self.proposal) != ("uniform", "uniform"):
             raise ValueError("estimator='control' is for weighting='uniform' and proposal='uniform'")
 
@@ -101,6 +106,7 @@ PRESETS: dict[str, Settings] = {
         units="paper",
         couplings="dense",
         solver="damped",
+        backward="unrolled",
         pooling="sum",
         learn_temperature=False,
     ),

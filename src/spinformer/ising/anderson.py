@@ -30,7 +30,7 @@ class Anderson:
         size = torch.linalg.vector_norm(residual.detach(), dim=1, keepdim=True)
         factor = torch.where(size > self.size, self.shrink, self.grow)
         self.damping, self.size = (self.damping * factor).clamp_max(self.max_damping), size
-        # Lists and not buffers written in place: with backward="unrolled" they are part of the graph.
+        # Lists and not buffers written in place: where steps are differentiated, they are part of the graph.
         self.states = [*self.states, m][-WINDOW:]
         self.residuals = [*self.residuals, residual][-WINDOW:]
         depth = len(self.states)

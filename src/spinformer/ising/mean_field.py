@@ -1,22 +1,24 @@
 """Mean-field equations of an Ising model, solved sample by sample."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
 from spinformer.ising.anderson import Anderson
-from spinformer.ising.implicit import attach
+from spinformer.ising.implicit import KINDS, attach, kind_of
 from spinformer.ising.model import Ising
 from spinformer.ising.stopping import all_done
 
 Correction = Literal["naive", "tap"]
 Backward = Literal["implicit", "unrolled"]
 Solver = Literal["damped", "anderson", "sequential"]
+Options = tuple[int, float, float, str, str]  # max_steps, damping, tol, correction, solver
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,10 @@ def mean_field(
     is false for those that did not get there. Under torch.compile the number of steps is fixed, and samples that are
     done stay as they are.
 
-    backward "implicit": gradients by the implicit function theorem, in memory that does not grow with the steps,
-    exact at a fixed point; "unrolled": through every step taken.
+    backward "unrolled": gradients through every step taken. "implicit": those of the fixed point that a converged
+    sample has reached up to `tol`, by the implicit function theorem; a sample that did not converge is differentiated
+    through its steps, which the backward pass takes again for such samples alone. Memory until then does not grow with
+    the steps. Under torch.compile the steps of all samples are part of the graph. First derivatives only.
     """
     checks.choice("correction", correction, ("naive", "tap"))
     checks.choice("backward", backward, ("implicit", "unrolled"))
@@ -79,27 +83,64 @@ def mean_field(
         start = init.to(start)
         if ising.mask is not None:
             start = start * ising.mask
-    options = (max_steps, damping, tol, correction, solver, return_trajectory)
+    options: Options = (max_steps, damping, tol, correction, solver)
     if backward == "unrolled" or not torch.is_grad_enabled():
-        return _iterate(ising, start, *options)
-    with torch.no_grad():
-        solved = _iterate(ising.detached(), start, *options)
-    magnetization = attach(ising, solved.magnetization, correction)
-    return MeanField(
-        magnetization, solved.residual, solved.converged, solved.steps, solved.trajectory, solved.residuals
-    )
+        return _iterate(ising, start, options, return_trajectory)
+    if torch.compiler.is_compiling():
+        solved = _iterate(ising, start, options, return_trajectory)
+        m, steps = solved.magnetization.detach(), solved.magnetization
+    else:
+        with torch.no_grad():
+            solved = _iterate(ising.detached(), start, options, return_trajectory)
+        m = solved.magnetization
+        tensors = (start, ising.fields, ising.temperature, *ising.couplings.tensors())
+        steps = _Steps.apply(m, ising.mask, kind_of(ising.couplings), options, *tensors)
+    return replace(solved, magnetization=attach(ising, m, steps, solved.converged, correction))
 
 
-def _iterate(
-    ising: Ising,
-    m: Tensor,
-    max_steps: int,
-    damping: float,
-    tol: float,
-    correction: str,
-    solver: str,
-    return_trajectory: bool,
-) -> MeanField:
+class _Steps(torch.autograd.Function):
+    """Forward: m, to which `_iterate` came without a graph. Backward: the same steps again, with a graph, of those
+    samples that have a gradient.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, m: Tensor, mask: Tensor | None, kind: str, options: Options, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(mask, *tensors)
+        ctx.kind, ctx.options = kind, options
+        ctx.set_materialize_grads(False)
+        return m.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        mask, *tensors = ctx.saved_tensors
+        slopes: list[Tensor | None] = [None] * len(tensors)
+        if gradient is not None and gradient.any():
+            rows = gradient.any(-1).nonzero().squeeze(-1)
+            needed = [i for i, need in enumerate(ctx.needs_input_grad[4:]) if need]
+            parts = [tensor[rows].requires_grad_(i in needed) for i, tensor in enumerate(tensors)]
+            again = _again(parts, None if mask is None else mask[rows], ctx.kind, ctx.options, gradient[rows])
+            for i, slope in zip(needed, again, strict=True):
+                slopes[i] = slope.new_zeros(tensors[i].shape).index_copy_(0, rows, slope)
+        return (None, None, None, None, *slopes)
+
+
+@full_precision
+def _again(
+    tensors: list[Tensor], mask: Tensor | None, kind: str, options: Options, gradient: Tensor
+) -> tuple[Tensor, ...]:
+    """Gradients through the steps, of those that need one among start, fields, temperature and couplings' tensors."""
+    start, fields, temperature, *couplings = tensors
+    with torch.enable_grad():
+        ising = Ising(fields, KINDS[kind].of(couplings), temperature, mask, trusted=True)
+        m = _iterate(ising, start, options).magnetization
+    needed = [tensor for tensor in tensors if tensor.requires_grad]
+    return torch.autograd.grad(m, needed, gradient, materialize_grads=True)
+
+
+def _iterate(ising: Ising, m: Tensor, options: Options, return_trajectory: bool = False) -> MeanField:
+    max_steps, damping, tol, correction, solver = options
     update = ising.mapping(correction)
     m = m[..., None]  # columns, (B, n, 1), and one number a sample, (B, 1, 1), as long as the loop runs
     step = _stepper(ising, m, damping, solver)
