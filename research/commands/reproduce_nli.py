@@ -1,8 +1,9 @@
 """Train and score every classifier of docs/nli.md.
 
 Needs a GPU and the corpora as files: snli_train, snli_dev, snli_test, mnli_train, mnli_dev_matched, breaking_nli,
-monli, hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label). Stages with a teacher come after
-stage teacher: first pilot and distil, then apart and taught, which use the encoders of distil.
+monli, hans_regenerated, sick_test (.jsonl.gz, with premise, hypothesis and label). The stages paper, literal and
+ablations need the first five alone. Stages with a teacher come after stage teacher: first pilot and distil, then apart
+and taught, which use the encoders of distil.
 A stage that was stopped continues when it is started again: finished runs in RUNS are not repeated.
 """
 
@@ -14,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from research.commands.options import add_results
-from research.experiments.nli import DEV, TESTS, TRAIN, Folders, Job, prepare_teacher, run_jobs
+from research.experiments.nli import DEV, TRAIN, Folders, Job, prepare_teacher, run_jobs
 from research.experiments.nli_stages import SEEDS, STAGES, summarize
 from spinformer._base import checks, records
 
@@ -55,10 +56,11 @@ def run(args: argparse.Namespace) -> int:
     if args.stage == "apart" and args.change:
         raise ValueError("stage apart trains nothing: it takes no --change")
     folders = Folders(args.data, _encoders(args.encoder), args.vectors, args.runs)
-    missing = [name for name in (DEV, *TESTS, *TRAIN) if not (args.data / f"{name}.jsonl.gz").is_file()]
+    stage = STAGES[args.stage]
+    needed = dict.fromkeys((DEV, *stage.sets, *TRAIN))
+    missing = [name for name in needed if not (args.data / f"{name}.jsonl.gz").is_file()]
     if missing:
         raise FileNotFoundError(f"{args.data} lacks {', '.join(f'{name}.jsonl.gz' for name in missing)}")
-    stage = STAGES[args.stage]
     jobs = _chosen(stage.jobs(args.seeds, args.runs), args)
     encoders = {Path(job.changes["encoder"]) for job in jobs if "encoder" in job.changes}
     absent = sorted(str(path) for path in encoders if path.is_relative_to(args.runs) and not path.is_dir())
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"there is no encoder {', '.join(absent)} yet; run --stage distil first")
     if args.stage in WITH_TEACHER and args.jobs > 1:  # a single process needs no preparation: later jobs find the file
         prepare_teacher(jobs[0], folders)
-    runs = run_jobs(jobs, folders, stage=args.stage, sets=stage.sets, workers=args.jobs)
+    runs = run_jobs(jobs, folders, stage=args.stage, sets=stage.sets, workers=args.jobs, read=stage.read)
     if not runs:
         raise ValueError("every run failed")
     path = records.write(

@@ -20,7 +20,7 @@ from research.data import NEGATION
 from spinformer._base import checks
 from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD, split_words
+from spinformer.data.words import WORD, Words, split_words
 from spinformer.evaluate.explanations.correlation import correlation
 from spinformer.evaluate.explanations.metric import finite_or_none
 from spinformer.explain.grounded import GroundedClassifier
@@ -126,6 +126,21 @@ def monli_cases(texts: Texts) -> dict[str, list[Case]]:
     return cases
 
 
+def case_texts(cases: Sequence[Case]) -> Texts:
+    """The pairs of texts of cases."""
+    return Texts([case.premise for case in cases], [case.hypothesis for case in cases])
+
+
+def word_indices(words: Words, cases: Sequence[Case]) -> Tensor:
+    """The two words of each case among all words of its pair of texts, (B, 2)."""
+    return torch.tensor(
+        [
+            [words.sides[row].index(side) + position for side, position in (case.first, case.second)]
+            for row, case in enumerate(cases)
+        ]
+    )
+
+
 def pair_interactions(game: Game, first: Tensor, second: Tensor, budget: int, seed: int) -> tuple[Tensor, Tensor]:
     """mean over T of v(T + ij) - v(T + i) - v(T + j) + v(T), and its standard error, (B,) each
 
@@ -157,13 +172,8 @@ def measure(
     starts = range(0, len(cases), size)
     for start in progress(starts, "masked passes" if real else "games"):
         batch = cases[start : start + size]
-        texts = Texts([case.premise for case in batch], [case.hypothesis for case in batch])
-        words = split_words(tokenizer, texts, 128)
-        players = [
-            [words.sides[row].index(side) + position for side, position in (case.first, case.second)]
-            for row, case in enumerate(batch)
-        ]
-        first, second = torch.tensor(players).unbind(1)
+        words = split_words(tokenizer, case_texts(batch), 128)
+        first, second = word_indices(words, batch).unbind(1)
         if real:
             target = classifier.full_probabilities(words).argmax(-1).cpu()
             game: Game = ConfidenceGame(classifier, words, target)

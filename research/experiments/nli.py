@@ -23,6 +23,7 @@ from spinformer.training.classifier.recipe import ClassifierRecipe
 DEV = "snli_dev"
 TESTS = ("snli_test", "mnli_dev_matched", "breaking_nli", "monli", "hans_regenerated", "sick_test")
 TRAIN = ("snli_train", "mnli_train")
+READ_SET = "snli_test"  # on whose first texts trained layers are read
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,17 @@ class Folders:
 
 
 def run_jobs(
-    jobs: Sequence[Job], folders: Folders, *, stage: str, sets: Sequence[str], workers: int
+    jobs: Sequence[Job], folders: Folders, *, stage: str, sets: Sequence[str], workers: int, read: int = 0
 ) -> list[dict[str, Any]]:
     """Run the jobs, `workers` at a time, and return their records in order.
 
     A job with a record on file is not run again. A job that fails is reported and has no record; the others go on.
+    read: the number of test texts on which a trained layer is read.
     """
     folder = folders.runs / stage
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [job for job in jobs if not _on_file(folder, job, recipe_of(job, folders))]
-    tasks = [(job, folders, folder, tuple(sets)) for job in waiting]
+    tasks = [(job, folders, folder, tuple(sets), read) for job in waiting]
     for number, result in progress(run_tasks(run_job, tasks, processes=workers), stage, len(tasks)):
         try:
             result()
@@ -82,18 +84,25 @@ def prepare_teacher(job: Job, folders: Folders) -> None:
         pool.submit(store_teacher_features, recipe_of(job, folders)).result()
 
 
-def run_job(job: Job, folders: Folders, stage_folder: Path, sets: Sequence[str]) -> None:
-    """Train one job, score it on `sets` and write its record."""
+def run_job(job: Job, folders: Folders, stage_folder: Path, sets: Sequence[str], read: int = 0) -> None:
+    """Train one job, score it on `sets`, read its layer on `read` texts of READ_SET, and write its record."""
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+    from research.experiments.layer_reading import read_layer
     from spinformer.data.sources import load_texts
     from spinformer.evaluate.answers.evaluation import evaluate
     from spinformer.training.classifier.train import train_classifier
 
     recipe = recipe_of(job, folders)
     output = stage_folder / _stem(job)
-    shutil.rmtree(output, ignore_errors=True)
-    record = _save_part(recipe.encoder, job.name, output) if job.part else train_classifier(recipe, output, quiet=True)
+    resume = _can_resume(output, recipe)
+    if not resume:
+        shutil.rmtree(output, ignore_errors=True)
+    record = (
+        _save_part(recipe.encoder, job.name, output)
+        if job.part
+        else train_classifier(recipe, output, resume=resume, quiet=True)
+    )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = AutoModelForSequenceClassification.from_pretrained(output).to(device)
     tokenizer = AutoTokenizer.from_pretrained(output)
@@ -103,19 +112,27 @@ def run_job(job: Job, folders: Folders, stage_folder: Path, sets: Sequence[str])
         texts = load_texts(folders.source(name))
         evaluation = evaluate(model, tokenizer, texts, batch_size=256, max_length=max_length, progress=False)
         scores[name] = evaluation.to_dict()
+    evaluated = time.perf_counter()
+    reading: dict[str, Any] = {}
+    if read:
+        texts = load_texts(folders.source(READ_SET))
+        reading["reading"] = read_layer(model, tokenizer, texts.select(range(min(read, len(texts)))))
+        reading["read_seconds"] = time.perf_counter() - evaluated
     records.write(
         _stem(job),
         {
             "job": job.name,
             "seed": job.seed,
             "parameters": record["parameters"],
+            "added": added_parameters(model),
             "pairs": record["pairs"],
             "rows": record["rows"],
             "train_seconds": record["seconds"],
-            "evaluate_seconds": time.perf_counter() - started,
+            "evaluate_seconds": evaluated - started,
             "device": record["device"],
             "dev": [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry],
             "scores": scores,
+            **reading,
         },
         command="spinformer reproduce nli",
         config={
@@ -129,6 +146,23 @@ def run_job(job: Job, folders: Folders, stage_folder: Path, sets: Sequence[str])
     )
     dev = scores.get(DEV, {}).get("scores", {}).get("accuracy", float("nan"))
     print(f"{job.name} seed {job.seed}: {record['seconds']:.0f} s, {DEV} {100 * dev:.2f}", flush=True)
+
+
+def added_parameters(model: Any) -> int | None:
+    """Parameters of a classifier beside those of its encoder; None for a model on word vectors."""
+    encoder = getattr(getattr(model, "model", None), "encoder", None)
+    if encoder is None:
+        return None
+    return sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in encoder.parameters())
+
+
+def _can_resume(output: Path, recipe: ClassifierRecipe) -> bool:
+    """Whether the folder holds a run of this recipe that was stopped, with checkpoints to continue from."""
+    from spinformer.training.classifier.train import RECIPE, RECORD, last_checkpoint
+
+    if not recipe.save_steps or (output / RECORD).is_file() or not (output / RECIPE).is_file():
+        return False
+    return last_checkpoint(output) is not None and json.loads((output / RECIPE).read_text()) == recipe.to_dict()
 
 
 def _save_part(joint: str, head: str, output: Path) -> dict[str, Any]:

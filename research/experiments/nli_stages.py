@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from research.experiments import nli_paper
 from research.experiments.nli import DEV, TESTS, Job
 from research.paths import RECIPES
 from spinformer.training.classifier.options import read_yaml
@@ -61,11 +62,14 @@ PILOT_STEPS = 1500
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage: what it is, its jobs for given seeds and the folder of earlier stages, the sets they are scored on."""
+    """A stage: what it is, its jobs for given seeds and the folder of earlier stages, the sets they are scored on, and
+    the number of test texts on which the trained layer is read (`layer_reading`).
+    """
 
     summary: str
     jobs: Callable[[Sequence[int], Path], list[Job]]
     sets: Sequence[str] = (DEV, *TESTS)
+    read: int = 0
 
 
 def _teacher(runs: Path) -> dict[str, Any]:
@@ -134,6 +138,24 @@ STAGES: Mapping[str, Stage] = {
         lambda seeds, runs: [Job("hypothesis", "default", SINGLE)],
         (),
     ),
+    "paper": Stage(
+        "the NeuroGame paper's recipe at 8 times its batch: four pooling heads, two encoders",
+        nli_paper.paper_jobs,
+        nli_paper.SETS,
+        nli_paper.READ_TEXTS,
+    ),
+    "literal": Stage(
+        "the NeuroGame paper's recipe at its own batch, which takes 8 times as many updates",
+        nli_paper.literal_jobs,
+        nli_paper.SETS,
+        nli_paper.READ_TEXTS,
+    ),
+    "ablations": Stage(
+        "the paper's layer with one change at a time, one epoch",
+        nli_paper.ablation_jobs,
+        nli_paper.SETS,
+        nli_paper.READ_TEXTS,
+    ),
 }
 
 
@@ -148,6 +170,8 @@ def summarize(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "interval": evaluation["scores"]["interval"],
                 "macro_f1": evaluation["scores"]["macro_f1"],
                 "ece": evaluation["scores"]["ece"],
+                "names": evaluation["scores"]["names"],
+                "confusion": evaluation["scores"]["confusion"],
                 "count": evaluation["count"],
                 "game": evaluation["game"],
             }

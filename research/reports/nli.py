@@ -28,8 +28,14 @@ NAMES = {
     "dam": "DAM, GloVe 100d",
     "esim": "ESIM, GloVe 100d",
 }
+# Parameters of the two encoders, without a pooler; rows without an encoder.
+ENCODERS = {"minilm": 22_565_376, "mpnet": 108_895_872}
+WORD_VECTORS = ("dam", "esim")
+# Training pairs of SNLI and of MNLI as published.
+CORPORA = 550_152 + 392_702
 # Pooling heads that NeuroGame is compared with.
 OTHERS = ("cls", "mean", "attention")
+EVAL_SAMPLES = 25  # K in evaluation, where a recipe does not name it
 # Two-sided 95% points of Student's t for 1, 2, 3 ... degrees of freedom.
 STUDENT = (
     *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
@@ -72,14 +78,33 @@ def classifiers(*records: Record) -> str:
             NAMES[name] + (", taught" if runs[0]["recipe"].get("teacher") else ""),
             *(cell(runs, column) for column in SETS),
             f"{runs[0]['parameters'] / 1e6:.1f}M",
-            f"{runs[0]['pairs']:,}",
+            _added(runs[0]),
+            effective_samples(runs),
+            f"{runs[0]['pairs']:,} ({runs[0]['pairs'] / CORPORA:.0%})",
             f"{fmean(run['train_seconds'] for run in runs):.0f} s",
             len(runs),
         ]
         for record in records
         for name, runs in runs_by_row(record).items()
     ]
-    return markdown(["model", *SETS.values(), "parameters", "pairs", "training", "seeds"], lines)
+    return markdown(["model", *SETS.values(), "parameters", "added", "ESS", "pairs", "training", "seeds"], lines)
+
+
+def _added(run: Record) -> str:
+    """Parameters beside the encoder's."""
+    if run["job"] in WORD_VECTORS:
+        return ""
+    encoder = ENCODERS["mpnet" if run["recipe"]["encoder"] == "mpnet" else "minilm"]
+    return f"{run['parameters'] - encoder:,}"
+
+
+def effective_samples(runs: Sequence[Record]) -> str:
+    """Effective sample size of the NeuroGame layer on SNLI test, of its K coalitions."""
+    games = [run["scores"]["snli_test"].get("game") for run in runs]
+    if any(game is None for game in games):
+        return ""
+    samples = runs[0]["recipe"]["game"].get("eval_samples", EVAL_SAMPLES)
+    return f"{fmean(game['ess_mean'] for game in games):.1f} of {samples}"
 
 
 def difference(record: Record) -> str:

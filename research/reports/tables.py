@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from research.reports import attractor, games, grounding, negation, nli, registries
+from research.reports import attractor, exactness, games, grounding, negation, neurogame, nli, registries
 
 # name of the table in a document -> (names of the results that it reads, the function that builds it)
 TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
@@ -22,6 +22,9 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "nli-search": (("nli-tune",), nli.search),
     "nli-table-5": ((), nli.table_5),
     "nli-apart-difference": (("nli-apart",), nli.paired),
+    "nli-added-parameters": ((), neurogame.added_parameters),
+    "exactness-snli": (("exactness-snli",), exactness.ours),
+    "exactness-snli-peers": (("exactness-snli-peers",), exactness.peers),
     "grounding-forms": (("grounding-forms",), grounding.forms),
     "grounding-frozen": (("grounding-frozen",), grounding.methods),
     "grounding-frozen-fit": (("grounding-frozen",), grounding.fit),

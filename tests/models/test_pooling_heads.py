@@ -28,13 +28,13 @@ def max_head():
 
 
 def test_every_head_says_what_it_does():
-    assert list(POOLING_HEADS) == ["neurogame", "cls", "mean", "attention", "released", "grounded", "joint"]
+    assert list(POOLING_HEADS) == ["neurogame", "cls", "mean", "attention", "released", "spins", "grounded", "joint"]
     for name, head in POOLING_HEADS.items():
         assert head.name == name
         assert head.summary
         assert "\n" not in head.summary
-    assert [name for name, head in POOLING_HEADS.items() if head.uses_layer] == ["neurogame", "joint"]
-    assert [name for name, head in POOLING_HEADS.items() if head.plays] == ["neurogame"]
+    assert [name for name, head in POOLING_HEADS.items() if head.uses_layer] == ["neurogame", "spins", "joint"]
+    assert [name for name, head in POOLING_HEADS.items() if head.plays] == ["neurogame", "spins"]
     assert [name for name, head in POOLING_HEADS.items() if head.has_game_head] == ["grounded"]
     assert POOLING_HEADS["joint"].parts == ("cls", "mean", "attention", "neurogame")
 

@@ -5,15 +5,18 @@ A new head is one `PoolingHead` in `POOLING_HEADS`: configuration, models, recip
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from spinformer._base import checks
+from spinformer._base.precision import widen
 from spinformer._base.registry import Registry
 from spinformer.attention.neurogame import NeuroGameAttention
-from spinformer.attention.output import NeuroGameOutput
+from spinformer.attention.output import Diagnostics, NeuroGameOutput
+from spinformer.attention.spins import SPINS, solve_spins
 
 # What a pooling returns: one vector a text, (B, d), of H heads (B, H, d), and the game where one was played.
 Pooled = tuple[Tensor, NeuroGameOutput | None]
@@ -68,6 +71,36 @@ class NeuroGamePooling(nn.Module):
         game = self.attention(hidden, mask, special=special)  # NGT Eqs. 26, 27
         pooled = game.pooled + hidden[:, 0] if self.residual else game.pooled
         return pooled, game
+
+
+class SpinPooling(nn.Module):
+    """z_k = <s_k>, the mean field of S spins that the tokens' Ising model is written in (`solve_spins`)
+
+    with weights p_ik = tanh(u_k . x_i + b_k) of token i in spin k: NGT section 7.3, where the spins are passed to the
+    classifier. Section 3.12 passes sum_i alpha_i v_i instead, with one spin for each token: that is `NeuroGamePooling`.
+
+    spins: S; game: options of `NeuroGameAttention`, with one attention head. The game that it returns is the tokens',
+    but for its diagnostics of the mean field, which are the S spins'. Its attention is no part of z.
+    """
+
+    def __init__(self, dim: int, spins: int = SPINS, **game: Any) -> None:
+        super().__init__()
+        checks.at_least("spins", spins, 1)
+        self.attention = NeuroGameAttention(dim, **game)
+        if self.attention.heads != 1:
+            raise ValueError(f"the spins of section 7.3 have one attention head; got heads {self.attention.heads}")
+        self.attention.output = nn.Identity()  # W_O of NGT Eq. 27 has no part in z
+        self.projection = nn.Linear(dim, spins)
+
+    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens."""
+        layer = self.attention
+        game = layer(hidden, mask, special=special)
+        weights = torch.tanh(widen(self.projection(hidden))).masked_fill(~mask[..., None], 0.0)  # (B, n, S)
+        solved = solve_spins(game, weights, layer.temperature, layer.settings)
+        mean_field = (one[:, None] for one in (solved.residual, solved.converged, solved.steps))
+        pooled = solved.magnetization.to(self.projection.weight.dtype)
+        return pooled, replace(game, pooled=pooled, diagnostics=Diagnostics(game.diagnostics.ess, *mean_field))
 
 
 class JointPooling(nn.Module):
@@ -137,6 +170,12 @@ class PoolingOptions(Protocol):
 def default_classifier(options: PoolingOptions) -> nn.Module:
     """The feed-forward network of the paper (NGT Eqs. 28, 29)."""
     return feed_forward(options.hidden_size, options.classes, layers=options.classifier_layers, dropout=options.dropout)
+
+
+def spin_classifier(options: PoolingOptions) -> nn.Module:
+    """The same network on S spins."""
+    spins = int(options.game.get("spins", SPINS))
+    return feed_forward(spins, options.classes, layers=options.classifier_layers, dropout=options.dropout)
 
 
 def released_classifier(options: PoolingOptions) -> nn.Module:
@@ -212,6 +251,15 @@ POOLING_HEADS.register(
         "the first token's vector under the classifier of the authors' published scripts",
         lambda options: FirstToken(),
         released_classifier,
+    )
+)
+POOLING_HEADS.register(
+    PoolingHead(
+        "spins",
+        "128 spins that the tokens are projected to: section 7.3 of the paper, against its section 3.12",
+        lambda options: SpinPooling(options.hidden_size, **options.game),
+        spin_classifier,
+        uses_layer=True,
     )
 )
 POOLING_HEADS.register(
