@@ -7,7 +7,8 @@ Stages, each of which may run on another machine:
   speed     the training step against autograd, and the full training of the paper: attractor-speed-DEVICE.json
   use       the bare layer, with λ, γ and steps chosen on held-out images: attractor-use.json
   sweep     settings of the bare layer on held-out training images: attractor-sweep.json
-The JSON files go to --results. `compute` continues after a stop when it is started again.
+The JSON files go to --results. `compute` continues after a stop when it is started again: the record of every finished
+job lies in STATE/results.
 """
 
 import argparse
@@ -20,9 +21,10 @@ import torch
 
 from research.commands.options import add_results
 from research.experiments import attractor, attractor_claims, attractor_sweep, attractor_use
+from research.experiments.attractor_jobs import BARE, Plan
 from spinformer._base import records
 from spinformer._base.files import atomic_write
-from spinformer.cli.options import add_device
+from spinformer.cli.options import add_device, names_list
 from spinformer.data import images as data
 
 STAGES = ("compute", "judge", "draw", "speed", "use", "sweep")
@@ -45,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--state", type=Path, help="folder for trained models (default OUTPUT/state)")
     add_results(parser)
-    plan = attractor.Plan()
+    plan = Plan()
     parser.add_argument(
         "--seeds", type=int, default=plan.seeds, help=f"number of seeds of the bare layers (default {plan.seeds})"
     )
@@ -56,7 +58,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--backprop-epochs",
         type=int,
         default=plan.backprop_epochs,
-        help=f"epochs of the transformers (default {plan.backprop_epochs}; the paper has 100)",
+        help=f"epochs of the transformers (default {plan.backprop_epochs}, as in the paper)",
+    )
+    parser.add_argument(
+        "--pair-epochs",
+        type=int,
+        default=plan.pair_epochs,
+        help="epochs of the block where 2 x 2 and 4 x 4 patches are compared (default %(default)s)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="models that `compute` trains at once (default %(default)s)"
+    )
+    parser.add_argument(
+        "--only",
+        type=names_list,
+        default=[],
+        metavar="NAMES",
+        help="jobs of `compute` to run, by the beginnings of their names, as bare-paper,backprop (default all)",
     )
     parser.add_argument(
         "--held-out",
@@ -88,21 +106,32 @@ def run(args: argparse.Namespace) -> int:
 
 def _compute(args: argparse.Namespace) -> None:
     images = data.load_images(args.images)
-    plan = attractor.Plan(
+    plan = Plan(
         seeds=args.seeds,
         bare_epochs=args.bare_epochs,
         backprop_epochs=args.backprop_epochs,
+        pair_epochs=args.pair_epochs,
         held_out=_held_out(args, images),
         stored_steps=args.stored_steps,
         settle=args.settle,
     )
-    torch.set_float32_matmul_precision("high")
-    outcome = attractor.compute(images, args.output, plan, state=args.state, device=args.device)
+    outcome = attractor.compute(
+        images,
+        args.images,
+        args.output,
+        plan,
+        state=args.state,
+        device=args.device,
+        processes=args.jobs,
+        only=tuple(args.only),
+    )
+    if outcome is None:
+        return
     _verdicts(outcome)
     path = records.write(
         "attractor",
         outcome,
-        command="spinformer reproduce attractor",
+        command="spinformer reproduce attractor --stage compute",
         config={**asdict(plan), "images": images.name},
         data=images.digests,
         directory=args.results,
@@ -123,12 +152,13 @@ def _judge(args: argparse.Namespace) -> None:
 
 
 def _verdicts(outcome: dict[str, Any]) -> None:
-    outcome["claims"] = {name: attractor_claims.judge(outcome, name) for name in attractor.BARE}
+    outcome["claims"] = {name: attractor_claims.judge(outcome, name) for name in BARE}
+    outcome["solved"] = attractor_claims.solved(outcome)
     outcome["use"] = attractor_claims.use(outcome)
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    for claim, verdict in outcome["claims"]["paper"].items():
+    for claim, verdict in [*outcome["claims"]["paper"].items(), *outcome["solved"]["verdicts"].items()]:
         print(f"  {'true ' if verdict['true'] else 'false'}  {claim}")
     for name, row in outcome["use"].items():
         print(f"  {name}: {json.dumps(row)}")

@@ -1,8 +1,7 @@
 """The claims of the attractor paper, each judged from the numbers that `attractor.compute` measured.
 
-A claim about the errors of the bare layer is true if it holds for every seed; `seeds` says for how many it does. Where
-the dynamics ends was measured for the first seed only. If states overflow (NaN) there is no end state: claims about it
-are false then, and a curve is judged by its finite part.
+A claim about the bare layer is true if it holds for every seed; `seeds` says for how many it does. If states overflow
+(NaN) there is no end state: claims about it are false then, and a curve is judged by its finite part.
 """
 
 import math
@@ -13,65 +12,177 @@ NOISY_BAR = 0.6
 RISE = 1.02  # an error that ends 2% above its minimum has risen
 FIRST = 2  # "the first steps" are t = 1 and t = 2
 SEVERAL = 3  # "several steps" are three or more
+AROUND_TEN = (7, 13)
+TRAINED_DEPTHS = (3, 7)  # repetitions of the block in its training
 ONE_ATTRACTOR = 0.1  # spread of the ends over that of the images
+SAME = 0.95  # correlation of the attractors of both tasks
 LIKENESS = 0.8  # correlation with the mean training image
+AT_REST = 0.99  # cos(J, -dE/dJ), mean over sites
+TASKS = ("masked", "noisy")
+MEASURED = ("energy", "alignment", "least_alignment")
+
+Outcome = dict[str, Any]
+Claims = dict[str, dict[str, Any]]
 
 
-def judge(outcome: dict[str, Any], name: str = "paper") -> dict[str, dict[str, Any]]:
+def judge(outcome: Outcome, name: str = "paper") -> Claims:
     """Verdict and evidence for every claim, for the bare layer of the setting `name`.
 
-    ATT Figure 1 has the bare layer on 2 x 2 patches. Claims that compare it with transformers use 4 x 4, as these do.
+    ATT Figure 1 has the bare layer on 2 x 2 patches; ATT Figure 2 has 4 x 4 patches.
     """
+    outcome = _with_nan(outcome)
     small, large = outcome["bare"][f"{name}-2"], outcome["bare"][f"{name}-4"]
-    end = small[0]["attractor"]
-    claims: dict[str, dict[str, Any]] = {}
-    for task in ("masked", "noisy"):
+    return {
+        **_curves(small, outcome["backprop"]),
+        **_attractor(small),
+        **_order(small, large, outcome["backprop"]),
+        **_patches(small, large, outcome.get("pair", {})),
+        **_variance(large, outcome["variance"]),
+    }
+
+
+def _curves(small: list[Outcome], backprop: Outcome) -> Claims:
+    """Transient states, and when the error is least."""
+    claims: Claims = {}
+    for task in TASKS:
         rises = [_rises(_with_start(run[task])) for run in small]
         claims[f"error is not monotone in t ({task})"] = {**_over(rises), **_evidence(small[0][task])}
-        record = outcome["backprop"][f"recurrent-{task}"]
+        record = backprop[f"recurrent-{task}"]
         claims[f"error is not monotone in t ({task}, recurrent block)"] = {
             "true": _rises(_with_start(record)),
             **_evidence(record),
         }
-    steps = {task: [run[task]["best_step"] for run in small] for task in ("masked", "noisy")}
+    steps = {task: [run[task]["best_step"] for run in small] for task in TASKS}
+    helped = [run["noisy"]["best"] < run["noisy"]["corrupted"] for run in small]
     claims["masked prediction is best in the first steps"] = {
         **_over([step <= FIRST for step in steps["masked"]]),
         "best_steps": steps["masked"],
     }
-    helped = [run["noisy"]["best"] < run["noisy"]["corrupted"] for run in small]
     claims["denoising is best after several steps"] = {
         **_over([step >= SEVERAL and better for step, better in zip(steps["noisy"], helped, strict=True)]),
         "best_steps": steps["noisy"],
         "best": small[0]["noisy"]["best"],
         "corrupted": small[0]["noisy"]["corrupted"],
     }
-    share = _worst(max, [end[task]["spread_of_ends"] / end[task]["spread_of_images"] for task in ("masked", "noisy")])
-    claims["states from different images end near one attractor"] = {
-        "true": share < ONE_ATTRACTOR,
-        "spread_of_ends_over_images": share,
-        "similarity_of_ends": _worst(min, [end[task]["similarity_of_ends"] for task in ("masked", "noisy")]),
+    low, high = AROUND_TEN
+    claims["denoising is best after around ten steps"] = {
+        **_over([low <= step <= high and better for step, better in zip(steps["noisy"], helped, strict=True)]),
+        "best_steps": steps["noisy"],
     }
-    likeness = _worst(min, [end[task]["correlation_with_mean_digit"] for task in ("masked", "noisy")])
-    claims["the attractor resembles the mean digit"] = {"true": likeness > LIKENESS, "correlation": likeness}
-    for task in ("masked", "noisy"):
-        vit, recurrent = (outcome["backprop"][f"{model}-{task}"]["best"] for model in ("vit", "recurrent"))
+    for task in TASKS:
+        step = backprop[f"recurrent-{task}"]["best_step"]
+        claims[f"recurrent block is best after 3 to 7 repetitions ({task})"] = {
+            "true": TRAINED_DEPTHS[0] <= step <= TRAINED_DEPTHS[1],
+            "best_step": step,
+        }
+    return claims
+
+
+def _attractor(small: list[Outcome]) -> Claims:
+    """Where the dynamics ends."""
+    ends = [run["attractor"] for run in small if "attractor" in run]
+    shares = [_worst(max, [end[t]["spread_of_ends"] / end[t]["spread_of_images"] for t in TASKS]) for end in ends]
+    similarity = [_worst(min, [end[t]["similarity_of_ends"] for t in TASKS]) for end in ends]
+    between = [end["correlation_between_tasks"] for end in ends]
+    likeness = [_worst(min, [end[t]["correlation_with_mean_digit"] for t in TASKS]) for end in ends]
+    return {
+        "states from different images end near one attractor": {
+            **_over([share < ONE_ATTRACTOR for share in shares]),
+            "spread_of_ends_over_images": shares,
+            "similarity_of_ends": similarity,
+        },
+        "both tasks have the same attractor": {
+            **_over([one > SAME for one in between]),
+            "correlation": between,
+        },
+        "the attractor resembles the mean digit": {
+            **_over([one > LIKENESS for one in likeness]),
+            "correlation": likeness,
+        },
+    }
+
+
+def _order(small: list[Outcome], large: list[Outcome], backprop: Outcome) -> Claims:
+    """Which model is best; the bare layer with 2 x 2 patches, as in ATT Figure 1, and with 4 x 4."""
+    claims: Claims = {}
+    for task in TASKS:
+        vit, recurrent = (backprop[f"{model}-{task}"]["best"] for model in ("vit", "recurrent"))
+        bare = [[run[task]["best"] for run in runs] for runs in (small, large)]
         claims[f"ViT better than recurrent block better than bare layer ({task})"] = {
-            **_over([vit < recurrent < run[task]["best"] for run in large]),
+            **_over([vit < recurrent < min(pair) for pair in zip(*bare, strict=True)]),
             "vit": vit,
             "recurrent": recurrent,
-            "bare": large[0][task]["best"],
+            "bare_2x2": bare[0][0],
+            "bare_4x4": bare[1][0],
         }
-    spread = {model: outcome["variance"][key]["mean"] for model, key in _models(name).items()}
-    claims["variance within patches in the same order"] = {
-        "true": spread["vit"] > spread["recurrent"] > spread["bare"],
-        **spread,
-        "images": outcome["variance"]["vit"]["true_mean"],
-    }
     return claims
+
+
+def _patches(small: list[Outcome], large: list[Outcome], pairs: Outcome) -> Claims:
+    """Which patches suit the bare layer and the block; of the latter where it was trained with both."""
+    claims: Claims = {}
+    for task in TASKS:
+        best = [[run[task]["best"] for run in runs] for runs in (small, large)]
+        claims[f"bare layer works better with 2 x 2 than with 4 x 4 patches ({task})"] = {
+            **_over([two < four for two, four in zip(*best, strict=True)]),
+            "error_2x2": best[0],
+            "error_4x4": best[1],
+        }
+    for task in TASKS if pairs else ():
+        two, four = (pairs[f"recurrent-{patch}-{task}"]["best"] for patch in (2, 4))
+        claims[f"recurrent block works better with 4 x 4 than with 2 x 2 patches ({task})"] = {
+            "true": four < two,
+            "error_2x2": two,
+            "error_4x4": four,
+        }
+    return claims
+
+
+def _variance(large: list[Outcome], variance: Outcome) -> Claims:
+    """ATT Figure 2."""
+    vit, recurrent = variance["vit"]["mean"], variance["recurrent"]["mean"]
+    bare = [run["variance"]["mean"] for run in large]
+    return {
+        "variance within patches in the same order": {
+            **_over([vit > recurrent > one for one in bare]),
+            "vit": vit,
+            "recurrent": recurrent,
+            "bare": bare,
+            "images": variance["vit"]["true_mean"],
+        }
+    }
+
+
+def solved(outcome: Outcome) -> dict[str, Any]:
+    """Whether the setting `paper` is at a minimum of its energy, and not above plain SGD, over all training images.
+
+    optimisers: mean e_i, and the cosine of J and -dE/dJ, mean and least over sites, for each optimiser and seed.
+    """
+    optimisers: dict[str, Any] = {}
+    for key, runs in outcome["bare"].items():
+        last = [run["training"][-1] for run in runs]
+        if key.startswith("paper") and all("energy" in record for record in last):
+            optimisers[key] = {name: [record[name] for record in last] for name in MEASURED}
+    verdicts: Claims = {}
+    for patch in (2, 4):
+        ours, sgd = (optimisers.get(f"{name}-{patch}") for name in ("paper", "paper-sgd"))
+        if ours is not None:
+            verdicts[f"cosine of J and -gradient at least {AT_REST} ({patch} x {patch})"] = {
+                **_over([cosine >= AT_REST for cosine in ours["alignment"]]),
+                "cosine": ours["alignment"],
+            }
+        if ours is not None and sgd is not None:
+            verdicts[f"energy at most that of SGD ({patch} x {patch})"] = {
+                **_over([a <= b for a, b in zip(ours["energy"], sgd["energy"], strict=False)]),
+                "energy": ours["energy"],
+                "energy_of_sgd": sgd["energy"],
+            }
+    return {"optimisers": optimisers, "verdicts": verdicts}
 
 
 def use(outcome: dict[str, Any]) -> dict[str, Any]:
     """Every setting beside the trivial predictors: the mean over seeds at the step chosen on held-out images."""
+    outcome = _with_nan(outcome)
     table: dict[str, Any] = {}
     for key, runs in outcome["bare"].items():
         patch = key.rsplit("-", 1)[1]
@@ -97,8 +208,13 @@ def use(outcome: dict[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _models(name: str) -> dict[str, str]:
-    return {"vit": "vit", "recurrent": "recurrent", "bare": f"{name}-4"}
+def _with_nan(node: Any) -> Any:
+    """Numbers that a JSON file holds as null are NaN."""
+    if isinstance(node, dict):
+        return {name: _with_nan(value) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_with_nan(value) for value in node]
+    return math.nan if node is None else node
 
 
 def _with_start(record: dict[str, Any]) -> list[float]:

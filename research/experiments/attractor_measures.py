@@ -16,6 +16,7 @@ from spinformer.models.attractor import AttractorNetwork, RecurrentTransformer, 
 
 Model = AttractorNetwork | VisionTransformer
 BATCH = 500
+BINS = torch.linspace(0, 0.25, 51)  # of the variance within patches
 
 
 def image_shape(images: Tensor) -> tuple[int, int, int]:
@@ -90,7 +91,7 @@ def attractor_of(
     return outcome
 
 
-def patch_variance(model: Model, images: Tensor, step: int, bins: Tensor, *, seed: int = 0) -> dict[str, Any]:
+def patch_variance(model: Model, images: Tensor, step: int, *, seed: int = 0) -> dict[str, Any]:
     """Variance of the predicted pixels within each hidden patch, and of the true ones."""
     generator = torch.Generator(images.device).manual_seed(seed)
     predicted, true = [], []
@@ -105,8 +106,8 @@ def patch_variance(model: Model, images: Tensor, step: int, bins: Tensor, *, see
         "mean": ours.mean().item(),
         "median": ours.median().item(),
         "true_mean": theirs.mean().item(),
-        "histogram": (torch.histogram(ours.cpu(), bins).hist / len(ours)).tolist(),
-        "true_histogram": (torch.histogram(theirs.cpu(), bins).hist / len(theirs)).tolist(),
+        "histogram": (torch.histogram(ours.cpu(), BINS).hist / len(ours)).tolist(),
+        "true_histogram": (torch.histogram(theirs.cpu(), BINS).hist / len(theirs)).tolist(),
         "step": step,
     }
 

@@ -5,45 +5,41 @@ number of steps are chosen on held-out training images from one grid, the same f
 images is reported beside the trivial predictors: zero, the mean image, the mean of the visible neighbours.
 """
 
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from research.experiments import attractor_measures as measures
-from research.experiments.attractor import trivial_predictors
 from research.experiments.attractor_claims import NOISY_BAR
 from spinformer.data.corruption import TASKS
 from spinformer.models.attractor import AttractorNetwork
-from spinformer.training.attractor.presets import preset
-from spinformer.training.attractor.train import train_attractor
 
-SETTINGS, PATCHES, STEPS = ("paper", "field"), (2, 4), 12
+SETTINGS, STEPS = ("paper", "field"), 12
 STRENGTHS = (0.3, 0.6, 0.8, 1.0, 2.0, 5.0)
 INERTIAS = (0.0, 0.1, 0.25, 0.5, 1.0)
 
 
-def run(train: Tensor, held_out: Tensor, test: Tensor, *, seeds: int = 3, epochs: int | None = None) -> dict[str, Any]:
-    """For every setting and patch size: errors on test images over seeds, the choices made, the trivial predictors."""
-    shape = measures.image_shape(train)
-    outcome: dict[str, Any] = {"trivial": trivial_predictors(test, train.mean(0), PATCHES), "settings": {}}
-    jobs = list(product(SETTINGS, PATCHES, range(seeds)))
-    for name, patch, seed in tqdm(jobs, desc="use", leave=False, disable=None):
-        config, recipe = preset(name, patch=patch, image=shape, seed=seed)
-        network = AttractorNetwork(config).to(train.device)
-        train_attractor(network, train, replace(recipe, epochs=epochs or recipe.epochs), quiet=True)
-        runs = {task: _tuned(network, held_out, test, task) for task in TASKS}
-        outcome["settings"].setdefault(f"{name}-{patch}", []).append(runs)
-    outcome["table"] = {key: _summary(key, runs, outcome["trivial"]) for key, runs in outcome["settings"].items()}
-    best = outcome["table"]["field-2"]
-    outcome["passed"] = best["beats_trivial_masked"] and best["noisy_within_bar"]
-    return outcome
+def together(settings: dict[str, list[dict[str, Any]]], trivial: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """The outcome: what `tuned` gave for each setting and seed, and a table of the errors.
+
+    settings: by name and patch size, for each seed; trivial: the errors of predictors that need no model.
+    """
+    table = {key: _summary(key, runs, trivial) for key, runs in settings.items()}
+    best = table["field-2"]
+    passed = best["beats_trivial_masked"] and best["noisy_within_bar"]
+    return {"trivial": trivial, "settings": settings, "table": table, "passed": passed}
+
+
+def tuned(network: AttractorNetwork, held_out: Tensor, test: Tensor) -> dict[str, Any]:
+    """For each task, the error on test images with the λ, γ and steps that are best on held-out ones."""
+    before = network.layer.strength, network.layer.inertia
+    runs = {task: _tuned(network, held_out, test, task) for task in TASKS}
+    network.layer.strength, network.layer.inertia = before
+    return runs
 
 
 def _tuned(network: AttractorNetwork, held_out: Tensor, test: Tensor, task: str) -> dict[str, Any]:
-    """The error on test images with the λ, γ and steps that are best on held-out ones."""
     rows = []
     for strength, inertia in product(STRENGTHS, INERTIAS):
         network.layer.strength, network.layer.inertia = strength, inertia

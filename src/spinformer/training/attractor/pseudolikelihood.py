@@ -108,18 +108,16 @@ class Stepper:
             )
         self.rows = {name: self._own_rows(tensor) for name, tensor in couplings.storage().items()}
         self.row_gradient = {name: self._own_rows(tensor) for name, tensor in self.gradient.items()}
-        for name, tensor in self.rows.items():
-            tensor.grad = self.row_gradient[name]
         device = next(iter(self.rows.values())).device
         cuda = device.type == "cuda"
         self.rate = torch.tensor(recipe.rate, device=device) if cuda else recipe.rate
         self.optimiser: torch.optim.Optimizer | None = None
         if recipe.optimiser == "adam":
+            for name, tensor in self.rows.items():
+                tensor.grad = self.row_gradient[name]
             self.optimiser = torch.optim.Adam(
                 list(self.rows.values()), lr=self.rate, eps=1e-12, fused=True, capturable=cuda
             )
-        elif recipe.optimiser == "sgd":
-            self.optimiser = torch.optim.SGD(list(self.rows.values()), lr=self.rate, fused=True)
         self.norms = couplings.lengths(self.rows, recipe.hold) if recipe.hold else None
         self.generator = torch.Generator(device=device)
         self.graph = _Graph(self) if graph and cuda and self._capturable() else None
@@ -131,7 +129,7 @@ class Stepper:
 
     def _capturable(self) -> bool:
         recipe = self.recipe
-        return recipe.objective == "energy" and recipe.optimiser != "sgd" and recipe.sites is None and not self.reduce
+        return recipe.objective == "energy" and recipe.sites is None and not self.reduce
 
     def step(self, x: Tensor) -> Tensor:
         """One step on spins (B, N, d); returns the mean local energy, or the field's relative error."""
@@ -160,10 +158,13 @@ class Stepper:
         if self.recipe.clip is not None:
             for name, length in self.couplings.lengths(self.row_gradient, "site").items():
                 self.row_gradient[name].mul_((self.recipe.clip / length.clamp(min=1e-30)).clamp(max=1))
-        if self.optimiser is None:
+        if self.optimiser is not None:
+            self.optimiser.step()
+        elif self.recipe.optimiser == "power":
             self._turn()
         else:
-            self.optimiser.step()
+            for name, tensor in self.rows.items():
+                tensor.sub_(self.row_gradient[name] * self.rate)
         self.couplings.clear_diagonal()
         if self.norms is not None and self.recipe.hold is not None:
             for name, length in self.couplings.lengths(self.rows, self.recipe.hold).items():

@@ -5,7 +5,8 @@ share, ends at the couplings of one that was not.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -41,8 +42,8 @@ def train_attractor(
 ) -> list[dict[str, float]]:
     """Train in place; returns, for each epoch, the loss and the held-out error after one masked step.
 
-    For the energy with a constant norm, the last epoch also has `alignment` and `least_alignment`: how near a minimum
-    the couplings are (see `alignment`), mean and minimum over sites.
+    For the energy with a constant norm, the last epoch also has what `rest` measures on all images: `energy`, and how
+    near a minimum the couplings are, `alignment` and `least_alignment`, mean and minimum over sites.
 
     checkpoint: a file that is written every `save_every` epochs, at the end and on Ctrl-C; a run that finds it
     continues from it, to the same couplings. shard: "sites" or "data", over the processes of `torchrun`; all of them
@@ -105,25 +106,26 @@ def train_attractor(
         if held_out is not None and history:
             history[-1]["held_out"] = first_step_error(network, held_out.to(device))
     if recipe.objective == "energy" and recipe.hold is not None and "alignment" not in history[-1]:
-        found = alignment(network, images, recipe)
-        history[-1] |= {"alignment": found.mean().item(), "least_alignment": found.min().item()}
+        energy, cosines = rest(network, images, recipe)
+        history[-1] |= {"energy": energy, "alignment": cosines.mean().item(), "least_alignment": cosines.min().item()}
     return history
 
 
 @torch.no_grad()
-def alignment(network: AttractorNetwork, images: Tensor, recipe: AttractorRecipe) -> Tensor:
-    """cos(J, -dE/dJ), of each block whose norm is held: 1 at a minimum of the energy with this norm
+def rest(network: AttractorNetwork, images: Tensor, recipe: AttractorRecipe) -> tuple[float, Tensor]:
+    """mean e_i, and cos(J, -dE/dJ) of each block whose norm is held: 1 at a minimum of the energy with this norm
 
-    E: over all of these images, with the recipe's strength.
+    Both over all of these images, with the recipe's strength, and without TF32.
     """
     couplings, hold, device = network.layer.pairs, recipe.hold or "site", network.mean.device
-    total = zeros(couplings)
-    for batch in images.split(BLOCK):
-        x = network.layer.step_input(network.spins(batch.to(device)))
-        part = zeros(couplings)
-        energy_gradient(couplings, x, part, strength=recipe.strength, chunk=recipe.chunk)
-        for name, tensor in part.items():
-            total[name].add_(tensor, alpha=len(batch) / len(images))
+    total, energy = zeros(couplings), torch.zeros((), device=device)
+    with _exact_products():
+        for batch in images.split(BLOCK):
+            x = network.layer.step_input(network.spins(batch.to(device)))
+            part, share = zeros(couplings), len(batch) / len(images)
+            energy += share * energy_gradient(couplings, x, part, strength=recipe.strength, chunk=recipe.chunk)
+            for name, tensor in part.items():
+                total[name].add_(tensor, alpha=share)
     parts, own = couplings.storage(), couplings.lengths(couplings.storage(), hold)
     cosines = []
     for name, length in couplings.lengths(total, hold).items():
@@ -131,7 +133,18 @@ def alignment(network: AttractorNetwork, images: Tensor, recipe: AttractorRecipe
         apart = parts[name] + total[name] * (own[name] / length.clamp(min=1e-30))
         squared = couplings.lengths({**parts, name: apart}, hold)[name].square()
         cosines.append((1 - squared / (2 * own[name].square().clamp(min=1e-30))).flatten())
-    return torch.cat(cosines)
+    return energy.item(), torch.cat(cosines)
+
+
+@contextmanager
+def _exact_products() -> Iterator[None]:
+    """Products of float32 matrices in float32, whatever the process has set."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @torch.no_grad()
