@@ -15,6 +15,8 @@ from spinformer._base.registry import Registry
 
 # Module of research.benchmarks, with run(seed) or run(seed, model) -> what it measures.
 BENCHMARKS = {
+    "equations": "every numbered equation of both papers, recomputed",
+    "theory": "statements of both papers that small exact calculations decide",
     "exact": "exact values against shapiq's",
     "coverage": "how often a 95% interval contains the exact value",
     "ess": "effective sample size of Gibbs weights on encoder outputs",

@@ -1,12 +1,13 @@
 """Reproduce the attractor paper: Figures 1 and 2, its claims, and the bare layer beside trivial predictors.
 
 Stages, each of which may run on another machine:
-  compute   train every model and measure it: attractor.json and OUTPUT/examples.safetensors
+  compute   train every model and measure it: attractor.json, attractor-use.json and OUTPUT/examples.safetensors
   judge     judge the claims again from attractor.json
   draw      draw OUTPUT/*.png from these two files (needs the extra `plot`)
   speed     the training step against autograd, and the full training of the paper: attractor-speed-DEVICE.json
-  use       the bare layer, with λ, γ and steps chosen on held-out images: attractor-use.json
+  use       the part of `compute` that attractor-use.json needs: λ, γ and steps chosen on held-out images
   sweep     settings of the bare layer on held-out training images: attractor-sweep.json
+  pixels    masked prediction, error over the hidden and over all pixels, on few images: attractor-pixels.json
 The JSON files go to --results. `compute` continues after a stop when it is started again: the record of every finished
 job lies in STATE/results.
 """
@@ -17,17 +18,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from research.commands import attractor_stages
 from research.commands.options import add_results
-from research.experiments import attractor, attractor_claims, attractor_sweep, attractor_use
-from research.experiments.attractor_jobs import BARE, Plan
+from research.experiments import attractor, attractor_claims
+from research.experiments.attractor_jobs import JUDGED, Job, Plan
 from spinformer._base import records
 from spinformer._base.files import atomic_write
 from spinformer.cli.options import add_device, names_list
 from spinformer.data import images as data
 
-STAGES = ("compute", "judge", "draw", "speed", "use", "sweep")
+STAGES = ("compute", "judge", "draw", "speed", "use", "sweep", "pixels")
+STAGE_OF = {"attractor": "compute", "attractor-use": "use"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--seeds", type=int, default=plan.seeds, help=f"number of seeds of the bare layers (default {plan.seeds})"
     )
     parser.add_argument(
-        "--bare-epochs", type=int, help="epochs of the bare layers (default 20; `sweep` 3; `speed` on a CPU 1)"
+        "--bare-epochs",
+        type=int,
+        help="epochs of the bare layers (default 20; `sweep` 3; `pixels`, and `speed` on a CPU, 1)",
     )
     parser.add_argument(
         "--backprop-epochs",
@@ -74,7 +77,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=names_list,
         default=[],
         metavar="NAMES",
-        help="jobs of `compute` to run, by the beginnings of their names, as bare-paper,backprop (default all)",
+        help="jobs of `compute` to run now, by the beginnings of their names, as bare-paper,backprop (default all)",
+    )
+    parser.add_argument(
+        "--without",
+        type=names_list,
+        default=[],
+        metavar="NAMES",
+        help="jobs that `compute` leaves out, by the beginnings of their names, as bare-paper-adam (default none)",
     )
     parser.add_argument(
         "--held-out",
@@ -85,7 +95,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stored-steps", type=int, default=plan.stored_steps, help="training steps for each P")
     parser.add_argument("--settle", type=int, default=plan.settle, help="steps to the attractor (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="of each kind of step in `speed` (default %(default)s)")
-    parser.add_argument("--limit", type=int, help="only this many settings of the sweep (default all)")
+    parser.add_argument(
+        "--limit", type=int, help="only this many settings of `sweep` (default all), or training images of `pixels`"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -100,44 +112,79 @@ def run(args: argparse.Namespace) -> int:
             for path in figures.draw(records.read("attractor", args.results)["outcome"], args.output):
                 print(f"  -> {path}")
         else:
-            {"compute": _compute, "judge": _judge, "speed": _speed, "use": _use, "sweep": _sweep}[stage](args)
+            RUN[stage](args)
     return 0
 
 
 def _compute(args: argparse.Namespace) -> None:
     images = data.load_images(args.images)
-    plan = Plan(
+    plan = _plan(args, images)
+    _run_jobs(args, images, plan, attractor.select(plan, args.only, args.without))
+    found = attractor.gather(attractor.select(plan, (), args.without), images, plan, _state(args))
+    if found is None:
+        return
+    attractor.save_examples(list(found), _state(args), args.output)
+    outcome = attractor.together(found)
+    _verdicts(outcome)
+    origin = {"measured": attractor.provenance(list(found), _state(args))}
+    _write(args, "attractor", outcome | origin, images, plan)
+    _print(outcome)
+    _write(args, "attractor-use", attractor.use(found) | origin, images, plan)
+
+
+def _use(args: argparse.Namespace) -> None:
+    images = data.load_images(args.images)
+    plan = _plan(args, images)
+    chosen = [job for job in attractor.jobs(plan) if job.kind == "trivial" or job.used]
+    _run_jobs(args, images, plan, chosen)
+    found = attractor.gather(chosen, images, plan, _state(args))
+    assert found is not None
+    outcome = attractor.use(found) | {"measured": attractor.provenance(chosen, _state(args))}
+    for name, row in outcome["table"].items():
+        print(f"  {name}: {json.dumps(row)}")
+    _write(args, "attractor-use", outcome, images, plan)
+
+
+def _run_jobs(args: argparse.Namespace, images: data.Images, plan: Plan, chosen: list[Job]) -> None:
+    attractor.run_jobs(chosen, images, args.images, plan, state=_state(args), device=args.device, processes=args.jobs)
+
+
+def _state(args: argparse.Namespace) -> Path:
+    return args.state or args.output / "state"
+
+
+def _plan(args: argparse.Namespace, images: data.Images) -> Plan:
+    return Plan(
         seeds=args.seeds,
         bare_epochs=args.bare_epochs,
         backprop_epochs=args.backprop_epochs,
         pair_epochs=args.pair_epochs,
-        held_out=_held_out(args, images),
+        held_out=attractor_stages.held_out(args, images),
         stored_steps=args.stored_steps,
         settle=args.settle,
     )
-    outcome = attractor.compute(
-        images,
-        args.images,
-        args.output,
-        plan,
-        state=args.state,
-        device=args.device,
-        processes=args.jobs,
-        only=tuple(args.only),
-    )
-    if outcome is None:
-        return
-    _verdicts(outcome)
+
+
+def _write(args: argparse.Namespace, name: str, outcome: dict[str, Any], images: data.Images, plan: Plan) -> None:
+    """Write the result with the commit, hardware and versions that most of its jobs were run with."""
     path = records.write(
-        "attractor",
+        name,
         outcome,
-        command="spinformer reproduce attractor --stage compute",
+        command=f"spinformer reproduce attractor --stage {STAGE_OF[name]}",
         config={**asdict(plan), "images": images.name},
         data=images.digests,
         directory=args.results,
     )
-    _print(outcome)
+    origin = {key: value for key, value in outcome["measured"][0].items() if key != "jobs"}
+    _replace(path, records.read(name, args.results) | origin)
     print(f"  -> {path}")
+
+
+def _replace(path: Path, record: dict[str, Any]) -> None:
+    """Write the record; NaN and infinities become null."""
+    finite = json.loads(json.dumps(record), parse_constant=lambda _: None)
+    with atomic_write(path) as partial:
+        partial.write_text(json.dumps(finite, indent=1) + "\n")
 
 
 def _judge(args: argparse.Namespace) -> None:
@@ -145,14 +192,15 @@ def _judge(args: argparse.Namespace) -> None:
     record = records.read("attractor", args.results)
     _verdicts(record["outcome"])
     path = args.results / "attractor.json"
-    with atomic_write(path) as partial:
-        partial.write_text(json.dumps(record, indent=1) + "\n")
+    _replace(path, record)
     _print(record["outcome"])
     print(f"  -> {path}")
 
 
 def _verdicts(outcome: dict[str, Any]) -> None:
-    outcome["claims"] = {name: attractor_claims.judge(outcome, name) for name in BARE}
+    outcome["claims"] = {
+        name: attractor_claims.judge(outcome, name) for name in JUDGED if f"{name}-2" in outcome["bare"]
+    }
     outcome["solved"] = attractor_claims.solved(outcome)
     outcome["use"] = attractor_claims.use(outcome)
 
@@ -164,78 +212,11 @@ def _print(outcome: dict[str, Any]) -> None:
         print(f"  {name}: {json.dumps(row)}")
 
 
-def _speed(args: argparse.Namespace) -> None:
-    from research.benchmarks import attractor_speed
-
-    images = data.load_images(args.images)
-    device_type = torch.device(args.device).type
-    outcome = {"step": attractor_speed.run_speed(args.device, repeats=args.repeats)}
-    print(f"  {json.dumps(outcome['step'])}", flush=True)
-    epochs = args.bare_epochs or (20 if device_type == "cuda" else 1)
-    outcome["training"] = attractor_speed.run_training(images, args.device, epochs=epochs)
-    print(f"  {json.dumps(outcome['training'])}")
-    path = records.write(
-        f"attractor-speed-{'gpu' if device_type == 'cuda' else 'cpu'}",
-        outcome,
-        command=f"spinformer reproduce attractor --stage speed --device {args.device}",
-        config={"N": attractor_speed.N, "d": attractor_speed.D, "batch": attractor_speed.BATCH},
-        data=images.digests,
-        directory=args.results,
-    )
-    print(f"  -> {path}")
-
-
-def _use(args: argparse.Namespace) -> None:
-    images = data.load_images(args.images)
-    train, held_out = _split(args, images)
-    torch.set_float32_matmul_precision("high")
-    test = images.test.to(args.device)
-    outcome = attractor_use.run(train, held_out, test, seeds=args.seeds, epochs=args.bare_epochs)
-    path = records.write(
-        "attractor-use",
-        outcome,
-        command="spinformer reproduce attractor --stage use",
-        config={"seeds": args.seeds, "train": len(train), "held_out": len(held_out), "images": images.name},
-        data=images.digests,
-        directory=args.results,
-    )
-    for name, row in outcome["table"].items():
-        print(f"  {name}: {json.dumps(row)}")
-    print(f"  -> {path}")
-
-
-def _sweep(args: argparse.Namespace) -> None:
-    images = data.load_images(args.images)
-    train, held_out = _split(args, images)
-    epochs = args.bare_epochs or 3
-    rows = attractor_sweep.run(train, held_out, epochs=epochs, limit=args.limit)
-    path = records.write(
-        "attractor-sweep",
-        {"rows": rows, "train": len(train), "held_out": len(held_out)},
-        command="spinformer reproduce attractor --stage sweep",
-        config={"epochs": epochs, "steps": attractor_sweep.STEPS, "images": images.name},
-        data=images.digests,
-        directory=args.results,
-    )
-    for row in sorted(rows, key=lambda row: row["masked"]["best"]):
-        errors = " ".join(f"{key} {row[key]['best']:.4f}" for key in ("masked", "masked_pinned", "noisy"))
-        chosen = f"{_choice(row['masked'])} {_choice(row['noisy'])}"
-        print(f"  {errors}  {row['preset']} {json.dumps(row['changes'])} {chosen}")
-    print(f"  -> {path}")
-
-
-def _choice(row: dict[str, float]) -> str:
-    return f"(λ {row['strength']}, γ {row['inertia']}, t {row['step']})"
-
-
-def _split(args: argparse.Namespace, images: data.Images) -> tuple[torch.Tensor, torch.Tensor]:
-    """Training images and 2,000 of the held-out ones, on the device."""
-    count = _held_out(args, images)
-    return images.train[:-count].to(args.device), images.train[-count:][:2000].to(args.device)
-
-
-def _held_out(args: argparse.Namespace, images: data.Images) -> int:
-    count: int = len(images.train) // 6 if args.held_out is None else args.held_out
-    if not 0 < count < len(images.train):
-        raise ValueError(f"--held-out must leave some of the {len(images.train)} training images; got {count}")
-    return count
+RUN = {
+    "compute": _compute,
+    "judge": _judge,
+    "use": _use,
+    "speed": attractor_stages.speed,
+    "sweep": attractor_stages.sweep,
+    "pixels": attractor_stages.pixels,
+}

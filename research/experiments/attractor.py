@@ -8,76 +8,82 @@ checkpoints go to the folder `state`; a run that was stopped continues from ther
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 
+from research.experiments import attractor_use
 from research.experiments.attractor_jobs import BARE, BASELINES, PATCHES, VARIANTS, Job, Plan, recorded, run
 from research.experiments.attractor_measures import BINS
+from spinformer._base import records
 from spinformer._base.parallel import run_tasks
 from spinformer.data.corruption import TASKS
 from spinformer.data.images import Images
 
-ONE_SEED = ("paper-adam",)
+ATTEMPTS = 2
 
 
 def jobs(plan: Plan) -> list[Job]:
     """All jobs, those first that take longest or matter most."""
-    bare = {name: [Job("bare", name, patch, seed) for patch in PATCHES for seed in range(_seeds(name, plan))]
-            for name in (*BARE, *VARIANTS)}  # fmt: skip
+    bare = {name: _bare(name, PATCHES, plan.seeds) for name in BARE}
+    for name, (patches, every_seed, *_) in VARIANTS.items():
+        bare[name] = _bare(name, patches, plan.seeds if every_seed else 1)
     backprop = [Job("backprop", name, task=task) for name in BASELINES for task in TASKS]
     pairs = [Job("pair", "recurrent", patch, task=task) for patch in PATCHES for task in TASKS]
     stored = [Job("stored", name) for name in ("paper", "field")]
-    first = [*backprop, *bare.pop("paper"), *bare.pop("paper-sgd"), Job("trivial", "predictors")]
+    main = [job for name in ("paper", "paper-sgd", "paper-pair") for job in bare.pop(name)]
+    first = [*backprop, *main, Job("trivial", "predictors")]
     return [*first, *pairs, *stored, *(job for group in bare.values() for job in group)]
 
 
-def _seeds(name: str, plan: Plan) -> int:
-    return 1 if name in ONE_SEED else plan.seeds
+def _bare(name: str, patches: Sequence[int], seeds: int) -> list[Job]:
+    return [Job("bare", name, patch, seed) for patch in patches for seed in range(seeds)]
 
 
-def compute(
-    images: Images,
-    source: str,
-    folder: Path,
-    plan: Plan,
-    *,
-    state: Path | None = None,
-    device: str = "cpu",
-    processes: int = 1,
-    only: tuple[str, ...] = (),
-) -> dict[str, Any] | None:
-    """Run every job, `processes` at once, and put their records together. images: those that `source` names.
-
-    only: beginnings of the keys of jobs; if there are any, the others are not run, and None is returned unless their
-    records are in `state`. A few trajectories go to `examples.safetensors` in `folder`.
-    """
-    state = state or folder / "state"
+def select(plan: Plan, only: Sequence[str] = (), without: Sequence[str] = ()) -> list[Job]:
+    """The jobs whose keys begin with one of `only` (all, if it is empty) and with none of `without`."""
     every = jobs(plan)
-    chosen = [job for job in every if not only or job.key.startswith(only)]
-    if not chosen:
-        raise ValueError(f"no job begins with {', '.join(only)}; there are: {', '.join(job.key for job in every)}")
-    chosen = [job for job in chosen if recorded(job, images.digests, plan, state) is None]
-    start, failures = time.perf_counter(), []
-    for index, result in run_tasks(run, [(job, source, plan, state, device) for job in chosen], processes=processes):
-        try:
-            result()
-        except Exception as error:  # the other jobs go on
-            failures.append(error)
-            print(f"  failed: {chosen[index].key}: {error}", flush=True)
-        else:
-            print(f"  {time.perf_counter() - start:6.0f} s  {chosen[index].key}", flush=True)
+    for prefix in (*only, *without):
+        if not any(job.key.startswith(prefix) for job in every):
+            raise ValueError(f"no job begins with {prefix}; there are: {', '.join(job.key for job in every)}")
+    chosen = [job for job in every if not only or job.key.startswith(tuple(only))]
+    return [job for job in chosen if not job.key.startswith(tuple(without))]
+
+
+def run_jobs(
+    chosen: list[Job], images: Images, source: str, plan: Plan, *, state: Path, device: str = "cpu", processes: int = 1
+) -> None:
+    """Run those of the jobs that have no record in `state`, `processes` at once. images: those that `source` names.
+
+    A job that fails, as where a shared GPU has no memory left, is tried once more after the others.
+    """
+    start = time.perf_counter()
+    failures: list[Exception] = []
+    for _ in range(ATTEMPTS):
+        failures.clear()
+        left = [job for job in chosen if recorded(job, images.digests, plan, state) is None]
+        for index, result in run_tasks(run, [(job, source, plan, state, device) for job in left], processes=processes):
+            try:
+                result()
+            except Exception as error:  # the other jobs go on
+                failures.append(error)
+                print(f"  failed: {left[index].key}: {error}", flush=True)
+            else:
+                print(f"  {time.perf_counter() - start:6.0f} s  {left[index].key}", flush=True)
     if failures:
         raise failures[0]
-    found = {job: recorded(job, images.digests, plan, state) for job in every}
+
+
+def gather(chosen: list[Job], images: Images, plan: Plan, state: Path) -> dict[Job, dict[str, Any]] | None:
+    """The records of these jobs; None, and a list of what is missing, if some were not run."""
+    found = {job: recorded(job, images.digests, plan, state) for job in chosen}
     missing = [job.key for job, record in found.items() if record is None]
     if missing:
         print(f"  still to run: {', '.join(missing)}")
         return None
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(_examples(every, state), folder / "examples.safetensors")
-    return together({job: record for job, record in found.items() if record is not None})
+    return {job: record for job, record in found.items() if record is not None}
 
 
 def together(found: dict[Job, dict[str, Any]]) -> dict[str, Any]:
@@ -89,7 +95,7 @@ def together(found: dict[Job, dict[str, Any]]) -> dict[str, Any]:
             outcome |= record
         elif job.kind == "bare":
             measured = {name: value for name, value in record.items() if name != "use"}
-            outcome["bare"].setdefault(f"{job.name}-{job.patch}", []).append(measured)
+            outcome["bare"].setdefault(f"{job.name}-{job.patch}", []).append({"seed": job.seed, **measured})
             if job.seed == 0 and job.patch == 4:
                 variance[f"{job.name}-4"] = record["variance"]
         elif job.kind == "backprop":
@@ -103,11 +109,34 @@ def together(found: dict[Job, dict[str, Any]]) -> dict[str, Any]:
     return outcome | {"variance": variance}
 
 
-def _examples(every: list[Job], state: Path) -> dict[str, Any]:
-    """The trajectories that the jobs left in `state`."""
-    tensors: dict[str, Any] = {}
-    for job in every:
-        path = state / "results" / f"{job.key}.safetensors"
-        if path.is_file():
-            tensors |= load_file(path)
-    return tensors
+def use(found: dict[Job, dict[str, Any]]) -> dict[str, Any]:
+    """The outcome of the stage `use`, from the records of its bare layers and of the trivial predictors."""
+    settings: dict[str, list[dict[str, Any]]] = {}
+    for job, record in found.items():
+        if "use" in record:
+            settings.setdefault(f"{job.name}-{job.patch}", []).append(record["use"])
+    (trivial,) = (record["trivial"] for job, record in found.items() if job.kind == "trivial")
+    return attractor_use.together(settings, trivial)
+
+
+def provenance(chosen: list[Job], state: Path) -> list[dict[str, Any]]:
+    """Machines, versions and commits that the jobs were run with, each with the number of its jobs; most jobs first."""
+    origins: list[dict[str, Any]] = []
+    for job in chosen:
+        record = records.read(job.key, state / "results")
+        hardware = {name: value for name, value in record["hardware"].items() if name != "threads"}
+        origin = {"commit": record["commit"], "hardware": hardware, "versions": record["versions"]}
+        known = next((one for one in origins if one | {"jobs": 0} == origin | {"jobs": 0}), None)
+        if known is None:
+            known = origin | {"jobs": 0}
+            origins.append(known)
+        known["jobs"] += 1
+    return sorted(origins, key=lambda origin: -origin["jobs"])
+
+
+def save_examples(chosen: list[Job], state: Path, folder: Path) -> None:
+    """Write the trajectories that the jobs left in `state` to `examples.safetensors` in `folder`."""
+    paths = [state / "results" / f"{job.key}.safetensors" for job in chosen]
+    tensors = {name: tensor for path in paths if path.is_file() for name, tensor in load_file(path).items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(tensors, folder / "examples.safetensors")

@@ -19,6 +19,7 @@ SAME = 0.95  # correlation of the attractors of both tasks
 LIKENESS = 0.8  # correlation with the mean training image
 AT_REST = 0.99  # cos(J, -dE/dJ), mean over sites
 TASKS = ("masked", "noisy")
+OPTIMISERS = ("paper", "paper-pair", "paper-sgd", "paper-adam")
 MEASURED = ("energy", "alignment", "least_alignment")
 
 Outcome = dict[str, Any]
@@ -45,12 +46,25 @@ def _curves(small: list[Outcome], backprop: Outcome) -> Claims:
     """Transient states, and when the error is least."""
     claims: Claims = {}
     for task in TASKS:
-        rises = [_rises(_with_start(run[task])) for run in small]
-        claims[f"error is not monotone in t ({task})"] = {**_over(rises), **_evidence(small[0][task])}
+        risen = [rises(_with_start(run[task])) for run in small]
+        claims[f"error is not monotone in t ({task})"] = {**_over(risen), **_evidence(small[0][task])}
         record = backprop[f"recurrent-{task}"]
         claims[f"error is not monotone in t ({task}, recurrent block)"] = {
-            "true": _rises(_with_start(record)),
+            "true": rises(_with_start(record)),
             **_evidence(record),
+        }
+    if all("all_pixels" in run["masked"] for run in small):
+        whole = [run["masked"]["all_pixels"] for run in small]
+        best = [min(range(len(curve)), key=curve.__getitem__) + 1 for curve in whole]
+        claims["error is not monotone in t (masked, all pixels)"] = {
+            **_over([rises(curve) for curve in whole]),
+            "best": min(whole[0]),
+            "best_step": best[0],
+            "last": whole[0][-1],
+        }
+        claims["masked prediction is best in the first steps (all pixels)"] = {
+            **_over([step <= FIRST for step in best]),
+            "best_steps": best,
         }
     steps = {task: [run[task]["best_step"] for run in small] for task in TASKS}
     helped = [run["noisy"]["best"] < run["noisy"]["corrupted"] for run in small]
@@ -161,23 +175,31 @@ def solved(outcome: Outcome) -> dict[str, Any]:
     optimisers: dict[str, Any] = {}
     for key, runs in outcome["bare"].items():
         last = [run["training"][-1] for run in runs]
-        if key.startswith("paper") and all("energy" in record for record in last):
-            optimisers[key] = {name: [record[name] for record in last] for name in MEASURED}
+        if key.rsplit("-", 1)[0] in OPTIMISERS and all("energy" in record for record in last):
+            measured = {name: [record[name] for record in last] for name in MEASURED}
+            optimisers[key] = {"seeds": [run["seed"] for run in runs], **measured}
     verdicts: Claims = {}
     for patch in (2, 4):
-        ours, sgd = (optimisers.get(f"{name}-{patch}") for name in ("paper", "paper-sgd"))
-        if ours is not None:
-            verdicts[f"cosine of J and -gradient at least {AT_REST} ({patch} x {patch})"] = {
-                **_over([cosine >= AT_REST for cosine in ours["alignment"]]),
-                "cosine": ours["alignment"],
-            }
-        if ours is not None and sgd is not None:
+        for name, more in (("paper", ""), ("paper-pair", ', hold="pair"')):
+            cosines = optimisers.get(f"{name}-{patch}", {}).get("alignment")
+            if cosines is not None:
+                verdicts[f"cosine of J and -gradient at least {AT_REST} ({patch} x {patch}{more})"] = {
+                    **_over([cosine >= AT_REST for cosine in cosines]),
+                    "cosine": cosines,
+                }
+        ours, sgd = (_by_seed(optimisers.get(f"{name}-{patch}")) for name in ("paper", "paper-sgd"))
+        both = sorted(ours.keys() & sgd.keys())
+        if both:
             verdicts[f"energy at most that of SGD ({patch} x {patch})"] = {
-                **_over([a <= b for a, b in zip(ours["energy"], sgd["energy"], strict=False)]),
-                "energy": ours["energy"],
-                "energy_of_sgd": sgd["energy"],
+                **_over([ours[seed] <= sgd[seed] for seed in both]),
+                "energy": [ours[seed] for seed in both],
+                "energy_of_sgd": [sgd[seed] for seed in both],
             }
     return {"optimisers": optimisers, "verdicts": verdicts}
+
+
+def _by_seed(measured: dict[str, Any] | None) -> dict[int, float]:
+    return {} if measured is None else dict(zip(measured["seeds"], measured["energy"], strict=True))
 
 
 def use(outcome: dict[str, Any]) -> dict[str, Any]:
@@ -222,7 +244,8 @@ def _with_start(record: dict[str, Any]) -> list[float]:
     return [*start, *record["error"]]
 
 
-def _rises(curve: list[float]) -> bool:
+def rises(curve: list[float]) -> bool:
+    """Whether the last finite error is more than 2% above the least."""
     finite = [error for error in curve if math.isfinite(error)]
     return finite[-1] > RISE * min(finite)
 

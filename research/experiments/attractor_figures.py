@@ -10,6 +10,7 @@ from spinformer.data.corruption import TASKS
 
 COLOURS = {
     "paper": "tab:orange",
+    "paper-pair": "tab:brown",
     "notebook": "tab:red",
     "field": "tab:purple",
     "recurrent": "tab:blue",
@@ -17,12 +18,15 @@ COLOURS = {
 }
 RIVALS = {"mean image": ":", "visible neighbours": "-.", "3 x 3 average": "-.", "corrupted": "--"}
 LABELS = {
-    "paper": "bare layer, the paper's setting",
+    "paper": "bare layer, the paper's setting, norm of each site constant",
+    "paper-pair": "bare layer, the paper's setting, norm of each pair constant",
     "notebook": "bare layer, the notebook's normalisation",
     "field": "bare layer, field setting",
     "recurrent": "transformer block, repeated",
     "vit": "5-layer ViT",
 }
+BARE = ("paper", "paper-pair", "notebook", "field")
+EXAMPLES = ("paper-2", "paper-pair-2", "field-2", "paper-4", "paper-pair-4", "field-4", "recurrent", "vit")
 SHOWN = (1, 2, 3, 5, 10, 20)
 
 
@@ -56,9 +60,9 @@ def _errors(plt: Any, outcome: dict[str, Any]) -> Any:
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), sharex=True, layout="constrained")
     for row, task in zip(axes, TASKS, strict=True):
         for axis, patch in zip(row, (2, 4), strict=True):
-            for name in ("paper", "notebook", "field"):
-                record = outcome["bare"][f"{name}-{patch}"][0][task]
-                _curve(axis, record, name)
+            for name in BARE:
+                if f"{name}-{patch}" in outcome["bare"]:
+                    _curve(axis, outcome["bare"][f"{name}-{patch}"][0][task], name)
             if patch == 4:
                 for name in ("recurrent", "vit"):
                     _curve(axis, outcome["backprop"][f"{name}-{task}"], name)
@@ -92,9 +96,7 @@ def _examples(plt: Any, folder: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"no examples at {path}; `spinformer reproduce attractor --stage compute` writes them")
     tensors = load_file(path)
-    rows = [
-        (model, task) for task in TASKS for model in ("paper-2", "field-2", "paper-4", "field-4", "recurrent", "vit")
-    ]
+    rows = [(model, task) for task in TASKS for model in EXAMPLES if f"{model}.{task}.given" in tensors]
     columns = ["image", "given", *(f"t = {t}" for t in SHOWN)]
     figure, axes = plt.subplots(len(rows), len(columns), figsize=(1.1 * len(columns), 1.1 * len(rows)))
     for axis, title in zip(axes[0], columns, strict=True):
@@ -125,8 +127,10 @@ def _variance(plt: Any, outcome: dict[str, Any]) -> Any:
     figure, axis = plt.subplots(figsize=(6, 4))
     variances = outcome["variance"]
     centres = [(a + b) / 2 for a, b in zip(variances["bins"], variances["bins"][1:], strict=False)]
-    for name in ("paper-4", "field-4", "recurrent", "vit"):
+    for name in ("paper-4", "paper-pair-4", "field-4", "recurrent", "vit"):
         key = name.removesuffix("-4")
+        if name not in variances:
+            continue
         axis.plot(centres, variances[name]["histogram"], color=COLOURS[key], drawstyle="steps-mid", label=LABELS[key])
     axis.plot(
         centres, variances["vit"]["true_histogram"], color="black", linestyle=":", drawstyle="steps-mid", label="images"

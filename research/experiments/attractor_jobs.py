@@ -26,13 +26,18 @@ from spinformer.training.attractor import backprop
 from spinformer.training.attractor.presets import preset
 from spinformer.training.attractor.train import train_attractor
 
-BARE = ("paper", "notebook", "field")  # settings that the claims are judged for
+BARE = ("paper", "notebook", "field")
+JUDGED = ("paper", "paper-pair", "notebook", "field")  # settings that the claims are judged for
 PATCHES = (2, 4)
 BASELINES: dict[str, type[VisionTransformer]] = {"recurrent": RecurrentTransformer, "vit": VisionTransformer}
-# Other settings of the bare layer: a preset, changes to the network, changes to the recipe.
-VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "paper-sgd": ("paper", {}, {"optimiser": "sgd", "rate": 1.0, "decay": "constant"}),
-    "paper-adam": ("paper", {}, {"optimiser": "adam", "rate": 1e-3, "decay": "constant", "clip": 1.0}),
+# Other forms of the setting `paper`: patch sizes, whether for every seed, changes to the network and to the recipe.
+SGD = {"optimiser": "sgd", "rate": 1.0, "decay": "constant"}
+VARIANTS: dict[str, tuple[tuple[int, ...], bool, dict[str, Any], dict[str, Any]]] = {
+    "paper-pair": (PATCHES, True, {}, {"hold": "pair"}),
+    "paper-sgd": (PATCHES, True, {}, SGD),
+    "paper-adam": (PATCHES, False, {}, {"optimiser": "adam", "rate": 1e-3, "decay": "constant", "clip": 1.0}),
+    "paper-layer": ((4,), False, {"normalisation": "layer"}, {}),
+    "paper-shared": ((4,), False, {"shape": "shared", "rank": 32}, {"optimiser": "sgd", "rate": 0.1}),
 }
 HELD_OUT = 2000  # held-out images that a number of steps is chosen on
 
@@ -71,6 +76,11 @@ class Job:
         """Names the record of the job."""
         parts = {"bare": f"{self.patch}-{self.seed}", "backprop": self.task, "pair": f"{self.patch}-{self.task}"}
         return "-".join(filter(None, (self.kind, self.name, parts.get(self.kind, ""))))
+
+    @property
+    def used(self) -> bool:
+        """Whether λ, γ and steps are chosen for it on held-out images."""
+        return self.kind == "bare" and self.name in attractor_use.SETTINGS
 
 
 RELEVANT = {
@@ -146,7 +156,8 @@ def trivial(job: Job, data: Data, plan: Plan, state: Path) -> dict[str, Any]:
 
 def bare(job: Job, data: Data, plan: Plan, state: Path) -> dict[str, Any]:
     """Train a bare layer without backpropagation: its errors, where its dynamics ends, its variance within patches."""
-    base, network_changes, recipe_changes = VARIANTS.get(job.name, (job.name, {}, {}))
+    base = "paper" if job.name in VARIANTS else job.name
+    *_, network_changes, recipe_changes = VARIANTS.get(job.name, ({}, {}))
     config, recipe = preset(base, patch=job.patch, image=data.shape, seed=job.seed)
     recipe = replace(recipe, epochs=plan.bare_epochs or recipe.epochs, **recipe_changes)
     network = AttractorNetwork(replace(config, **network_changes)).to(data.train.device)
@@ -157,7 +168,7 @@ def bare(job: Job, data: Data, plan: Plan, state: Path) -> dict[str, Any]:
     record["attractor"] = measures.attractor_of(network, data.test, data.mean, plan.settle)
     if job.patch == 4:
         record["variance"] = measures.patch_variance(network, data.test, record["masked"]["best_step"])
-    if job.name in attractor_use.SETTINGS:
+    if job.used:
         record["use"] = attractor_use.tuned(network, data.held_out, data.test)
     if job.seed == 0:
         _save_examples(job, network, TASKS, data, plan, state)

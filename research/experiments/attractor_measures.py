@@ -41,22 +41,30 @@ def restored(model: Model, corrupted: Corrupted, steps: int, *, pin: bool = Fals
 
 
 def errors(model: Model, images: Tensor, task: str, steps: int, *, pin: bool = False, seed: int = 0) -> dict[str, Any]:
-    """Error after each step with its standard error over images. corrupted: the error of the corrupted images."""
+    """Error after each step with its standard error over images.
+
+    corrupted: the error of the corrupted images; all_pixels: the error over all pixels after each step, where the
+    judged ones are some of them.
+    """
     generator = torch.Generator(images.device).manual_seed(seed)
     sums: list[Tensor] = []
+    whole: list[Tensor] = []
     before: list[Tensor] = []
     for batch in images.split(BATCH):
         corrupted = corrupt(batch, task, cutter_of(model), generator=generator)
         judged = corrupted.judged.to(batch.dtype)
         count = judged.flatten(1).sum(1)
-        missed = (restored(model, corrupted, steps, pin=pin) - batch).square() * judged
-        sums.append(missed.flatten(2).sum(2) / count)
+        missed = (restored(model, corrupted, steps, pin=pin) - batch).square()
+        sums.append((missed * judged).flatten(2).sum(2) / count)
+        whole.append(missed.flatten(2).mean(2))
         before.append(((corrupted.given - batch).square() * judged).flatten(1).sum(1) / count)
     per_image = torch.cat(sums, dim=1)
     curve = per_image.mean(1).tolist()
     best = min(range(len(curve)), key=curve.__getitem__)
     stderr = (per_image.std(1) / per_image.shape[1] ** 0.5).tolist()
-    outcome = {"error": curve, "stderr": stderr, "best": curve[best], "best_step": best + 1}
+    outcome: dict[str, Any] = {"error": curve, "stderr": stderr, "best": curve[best], "best_step": best + 1}
+    if task == "masked":
+        outcome["all_pixels"] = torch.cat(whole, dim=1).mean(1).tolist()
     if task == "noisy":
         outcome["corrupted"] = torch.cat(before).mean().item()
         outcome["ratio"] = outcome["best"] / outcome["corrupted"]

@@ -5,26 +5,68 @@ from typing import Any
 
 from research.reports.markdown import Record, markdown
 
-SETTINGS = ("paper", "notebook", "field")
+SETTINGS = ("paper", "paper-pair", "notebook", "field")
+OPTIMISERS = {
+    "paper": "power method (`paper`)",
+    "paper-pair": 'power method, `hold="pair"`',
+    "paper-sgd": "SGD, rate 1",
+    "paper-adam": "Adam, rate 0.001",
+}
+VARIANTS = {
+    "paper-pair": '`paper`, `hold="pair"`',
+    "paper-sgd": "`paper`, SGD",
+    "paper-adam": "`paper`, Adam",
+    "paper-layer": "`paper`, layer normalisation",
+    "paper-shared": "`paper`, one J for all pairs",
+}
 
 
 def claims(record: Record) -> str:
     """The paper's claims: a verdict for each setting of the bare layer, and the evidence for the setting `paper`."""
     judged = record["outcome"]["claims"]
-    rows = [[claim, *(_verdict(judged[name][claim]) for name in SETTINGS), _evidence(judged["paper"][claim])]
+    names = [name for name in SETTINGS if name in judged]
+    rows = [[claim, *(_verdict(judged[name][claim]) for name in names), _evidence(judged["paper"][claim])]
             for claim in judged["paper"]]  # fmt: skip
-    return markdown(["claim", *(f"`{name}`" for name in SETTINGS), "evidence, `paper`"], rows)
+    return markdown(["claim", *(VARIANTS.get(name, f"`{name}`") for name in names), "evidence, `paper`"], rows)
 
 
 def errors(record: Record) -> str:
     """The lowest error of every model on test images and its step, for each seed."""
     rows = []
-    for key, runs in record["outcome"]["bare"].items():
-        rows.append([f"bare, `{key[:-2]}`", _side(key), *(_lowest([run[task] for run in runs]) for task in _TASKS)])
+    bare = record["outcome"]["bare"]
+    for key in sorted(bare, key=lambda key: _rank(key[:-2])):
+        name = VARIANTS.get(key[:-2], f"`{key[:-2]}`")
+        rows.append([f"bare, {name}", _side(key), *(_lowest([run[task] for run in bare[key]]) for task in _TASKS)])
     for name, label in (("recurrent", "transformer block, repeated"), ("vit", "5-layer ViT")):
         runs = [record["outcome"]["backprop"][f"{name}-{task}"] for task in _TASKS]
         rows.append([label, "4 x 4", *(_lowest([run]) for run in runs)])
     return markdown(["model", "patches", "masked: lowest error (steps)", "noisy: lowest error (steps)"], rows)
+
+
+def solved(record: Record) -> str:
+    """How near the setting `paper` is to a minimum of its energy over all training images, by optimiser."""
+    rows = []
+    measured = record["outcome"].get("solved", {"optimisers": {}})["optimisers"]
+    for key, row in sorted(measured.items(), key=lambda item: (item[0][-1], _rank(item[0][:-2]))):
+        cells = (_numbers(row["energy"]), _numbers(row["alignment"], ".4f"), _numbers(row["least_alignment"], ".4f"))
+        rows.append([OPTIMISERS.get(key[:-2], key[:-2]), _side(key), *cells])
+    return markdown(["optimiser", "patches", "energy of a site", "cosine, mean over sites", "cosine, least"], rows)
+
+
+def ends(record: Record) -> str:
+    """Of the paper's setting and its variants: the error after the last step, and the correlation of the end with the
+    mean digit."""
+    rows = []
+    bare = record["outcome"]["bare"]
+    for key in sorted(bare, key=lambda key: _rank(key[:-2])):
+        runs = [run for run in bare[key] if "attractor" in run]
+        likeness = (
+            _numbers([run["attractor"][task]["correlation_with_mean_digit"] for run in runs]) for task in _TASKS
+        )
+        last = (_numbers([run[task]["error"][-1] for run in runs], ".4f") for task in _TASKS)
+        rows.append([VARIANTS.get(key[:-2], f"`{key[:-2]}`"), _side(key), *last, *likeness])
+    header = ["setting", "patches", *(f"{task}: last error" for task in _TASKS)]
+    return markdown([*header, *(f"{task}: correlation with the mean digit" for task in _TASKS)], rows)
 
 
 def use(record: Record) -> str:
@@ -54,6 +96,24 @@ def trivial(record: Record) -> str:
     names = list(dict.fromkeys(name for errors in columns.values() for name in errors))
     rows = [[name, *(f"{errors[name]:.4f}" if name in errors else "" for errors in columns.values())] for name in names]
     return markdown(["predictor", *(f"{key[:-2]}, {_side(key)}" for key in columns)], rows)
+
+
+def pixels(record: Record) -> str:
+    """Masked prediction, the error over the hidden and over all pixels, for both readings of the constant norm."""
+    rows = []
+    for key, runs in record["outcome"]["runs"].items():
+        for kind in ("hidden", "all"):
+            row = record["outcome"]["claims"][f"{key}-{kind}"]
+            curves = [run[kind] for run in runs]
+            errors = (
+                _numbers([pick(curve) for curve in curves], ".4f") for pick in (lambda c: c[0], min, lambda c: c[-1])
+            )
+            verdicts = ("true" if row[name] else "**false**" for name in ("first", "transient"))
+            rows.append(
+                [f'`hold="{key[:-2]}"`', _side(key), kind, *errors, _numbers(row["best_steps"], "d"), *verdicts]
+            )
+    header = ["norm", "patches", "pixels", "after 1 step", "least", "after 20 steps", "best steps"]
+    return markdown([*header, "best in the first steps", "transient state"], rows)
 
 
 def speed(record: Record) -> str:
@@ -90,6 +150,11 @@ def sweep(record: Record) -> str:
 _TASKS = ("masked", "noisy")
 
 
+def _rank(name: str) -> int:
+    """Its place in the tables."""
+    return ["paper", *VARIANTS, "notebook", "field"].index(name)
+
+
 def _side(key: str) -> str:
     side = key.rsplit("-", 1)[1]
     return f"{side} x {side}"
@@ -112,6 +177,10 @@ def _number(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     return "overflow" if value is None else f"{value:.3g}"
+
+
+def _numbers(values: Sequence[float | None], spec: str = ".3f") -> str:
+    return " / ".join("overflow" if value is None else format(value, spec) for value in values)
 
 
 def _lowest(runs: Sequence[dict[str, Any]]) -> str:

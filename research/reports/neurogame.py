@@ -66,7 +66,7 @@ def confusion(*records: Record) -> str:
     lines = []
     for name, runs in rows_of(*records).items():
         for column, title in SETS.items():
-            shares = torch.stack([_shares(run["scores"][column]) for run in runs]).mean(0)  # (gold, answered)
+            shares = torch.stack([class_shares(run["scores"][column]) for run in runs]).mean(0)  # (gold, answered)
             right = [f"{100 * float(shares[index, index]):.1f}" for index in range(len(CLASSES))]
             neutral = CLASSES.index("neutral")
             wrong = [f"{100 * float(shares[neutral, index]):.1f}" for index in range(len(CLASSES)) if index != neutral]
@@ -131,13 +131,13 @@ def neutral(*records: Record) -> str:
 
 def added_parameters() -> str:
     """Parameters beside the encoder's, pooling and classifier, for three classes."""
-    lines = [[title, *(f"{_added(head, width, game):,}" for width in WIDTHS)] for title, head, game in COUNTED] + [
+    lines = [[title, *(f"{added_count(head, width, game):,}" for width in WIDTHS)] for title, head, game in COUNTED] + [
         [title, "", f"{count:,}"] for title, count in PRINTED
     ]
     return markdown(["added to the encoder", *(f"width {width}" for width in WIDTHS)], lines)
 
 
-def _added(head: str, width: int, game: dict[str, Any]) -> int:
+def added_count(head: str, width: int, game: dict[str, Any]) -> int:
     """Parameters of a pooling head and its classifier on an encoder of this width."""
     options: Any = SimpleNamespace(
         hidden_size=width, classes=len(CLASSES), residual=False, classifier_layers=1, dropout=0.0, game=game
@@ -170,7 +170,7 @@ def _faithful(runs: Sequence[Record], method: str, metric: str) -> str:
     return "" if None in values else f"{fmean(value[metric]['mean'] for value in values):.3f}"
 
 
-def _shares(scores: Record) -> torch.Tensor:
+def class_shares(scores: Record) -> torch.Tensor:
     """Shares of answers by gold class, (gold, answered), in the order of CLASSES."""
     order = [scores["names"].index(label) for label in CLASSES]
     counts = torch.tensor(scores["confusion"], dtype=torch.float64)[order][:, order]

@@ -109,13 +109,14 @@ def effective_samples(runs: Sequence[Record]) -> str:
 
 def difference(record: Record) -> str:
     """NeuroGame less each other pooling head: difference of the means with its 95% interval over seeds (Welch's t)."""
+    return _differences(record, welch)
 
-    def half_width(a: Sequence[float], b: Sequence[float]) -> float:
-        one, other = (stdev(values) ** 2 / len(values) for values in (a, b))
-        freedom = (one + other) ** 2 / (one**2 / (len(a) - 1) + other**2 / (len(b) - 1))
-        return student(freedom) * math.sqrt(one + other)
 
-    return _differences(record, half_width)
+def welch(a: Sequence[float], b: Sequence[float]) -> float:
+    """Half of the 95% interval of the difference of two means, by Welch's t; two numbers or more of each."""
+    one, other = (stdev(values) ** 2 / len(values) for values in (a, b))
+    freedom = (one + other) ** 2 / (one**2 / (len(a) - 1) + other**2 / (len(b) - 1))
+    return student(freedom) * math.sqrt(one + other)
 
 
 def student(freedom: float) -> float:

@@ -15,6 +15,31 @@ RENAMED = {
     "neurogame-attention": "layer",
     "neurogame-fields": "layer-field",
 }
+UNKNOWN = "not recorded"  # a result that neither says its commit nor is listed here; SPINFORMER_COMMIT names it
+# Results whose machine knew no commit: when they were written, and the commit with which they entered the repository.
+ENTERED = {
+    "attractor": ("2026-11-15T03:36:15+00:00", "b4be4cf"),
+    "attractor-speed-gpu": ("2026-11-15T03:54:24+00:00", "42527e3"),
+    "attractor-sweep": ("2026-11-15T03:23:46+00:00", "42527e3"),
+    "attractor-use": ("2026-11-15T03:47:13+00:00", "42527e3"),
+    "grounding-forms": ("2026-11-15T08:24:02+00:00", "daff79d"),
+    "grounding-frozen": ("2026-11-15T12:04:53+00:00", "6b82832"),
+    "grounding-frozen-taught": ("2026-11-15T20:07:51+00:00", "da90ecf"),
+    "grounding-methods": ("2026-11-15T12:07:16+00:00", "6b82832"),
+    "grounding-methods-taught": ("2026-11-15T20:11:35+00:00", "da90ecf"),
+    "grounding-time": ("2026-11-15T12:03:12+00:00", "6b82832"),
+    "grounding-together": ("2026-11-15T23:05:56+00:00", "38ccb7d"),
+    "nli-apart": ("2026-11-15T23:01:41+00:00", "38ccb7d"),
+    "nli-base": ("2026-11-15T05:47:28+00:00", "0c5eea1"),
+    "nli-distil": ("2026-11-15T23:00:40+00:00", "38ccb7d"),
+    "nli-gate": ("2026-11-15T11:39:17+00:00", "6b82832"),
+    "nli-grounded-quarter": ("2026-11-15T09:00:25+00:00", "daff79d"),
+    "nli-pilot": ("2026-11-15T16:32:59+00:00", "c3983df"),
+    "nli-taught": ("2026-11-15T23:04:45+00:00", "38ccb7d"),
+    "nli-teacher": ("2026-11-15T22:42:10+00:00", "38ccb7d"),
+    "nli-together": ("2026-11-15T12:06:22+00:00", "6b82832"),
+    "nli-tune": ("2026-11-15T05:29:03+00:00", "0c5eea1"),
+}
 
 
 def read_result(name: str, folder: Path) -> Record:
@@ -30,3 +55,11 @@ def rename_methods(value: Any) -> Any:
     if isinstance(value, list):
         return [rename_methods(item) for item in value]
     return value
+
+
+def commit_of(record: Record) -> str:
+    """The commit that made a result, as it says; for older ones that do not, the commit that brought them."""
+    if record["commit"]:
+        return str(record["commit"])
+    written, commit = ENTERED.get(record["name"], ("", ""))
+    return f"came with {commit}" if record["written"] == written else UNKNOWN

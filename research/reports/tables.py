@@ -2,7 +2,17 @@
 
 from collections.abc import Callable
 
-from research.reports import attractor, exactness, games, grounding, negation, neurogame, nli, registries
+from research.reports import (
+    attractor,
+    attractor_text,
+    exactness,
+    games,
+    grounding,
+    negation,
+    neurogame,
+    nli,
+    registries,
+)
 
 # name of the table in a document -> (names of the results that it reads, the function that builds it)
 TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
@@ -49,9 +59,17 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "explain-cost": (("explain",), negation.cost),
     "attractor-claims": (("attractor",), attractor.claims),
     "attractor-errors": (("attractor",), attractor.errors),
+    "attractor-solved": (("attractor",), attractor.solved),
+    "attractor-minimum": (("attractor",), attractor_text.minimum),
+    "attractor-transformers": (("attractor",), attractor_text.transformers),
+    "attractor-verdicts": (("attractor",), attractor_text.verdicts),
+    "attractor-ends": (("attractor",), attractor.ends),
+    "attractor-stored": (("attractor",), attractor_text.stored),
+    "attractor-usefulness": (("attractor-use",), attractor_text.usefulness),
     "attractor-use": (("attractor-use",), attractor.use),
     "attractor-knobs": (("attractor-use",), attractor.knobs),
     "attractor-trivial": (("attractor-use",), attractor.trivial),
+    "attractor-pixels": (("attractor-pixels",), attractor.pixels),
     "attractor-sweep": (("attractor-sweep",), attractor.sweep),
     "attractor-speed-gpu": (("attractor-speed-gpu",), attractor.speed),
     "attractor-speed-cpu": (("attractor-speed-cpu",), attractor.speed),

@@ -5,15 +5,16 @@ python -m research.tools.draw
 
 import sys
 
-from research.paths import DOCS, RESULTS
-from research.reports.exactness import PREFIX, draw
+from research.paths import RESULTS, ROOT
+from research.reports.documents import draw_figures
+from research.reports.exactness import PREFIX
 
 
 def main() -> int:
     """Draw all of them, and say where they are."""
-    paths = draw(RESULTS, DOCS / "figures")
+    paths = draw_figures(RESULTS)
     for path in paths:
-        print(f"drawn: {path.relative_to(DOCS.parent)}")
+        print(f"drawn: {path.relative_to(ROOT)}")
     if not paths:
         print(f"no result named {PREFIX}*.json in {RESULTS.name}/", file=sys.stderr)
     return int(not paths)

@@ -3,19 +3,14 @@
 A document marks a figure as `<!--=NAME:PATH:FORMAT-->...<!--/=-->`: a value of research/results/NAME.json, where PATH
 leads through its outcome with dots and FORMAT is as in Python's format(). It marks a table as
 `<!--table=NAME-->...<!--/table-->`: a function of `research.reports`. What stands between the marks is replaced.
+docs/reproduction.md is made as a whole, by `research.reports.reproduction`.
 """
 
 import argparse
 import sys
-from pathlib import Path
 
-from research.paths import DOCS, RESULTS, ROOT
-from research.reports import render
-
-
-def documents() -> list[Path]:
-    """Every document that may quote a result."""
-    return [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+from research.paths import RESULTS, ROOT
+from research.reports.documents import stale_documents, write_documents
 
 
 def main() -> int:
@@ -23,17 +18,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a document differs")
     args = parser.parse_args()
-    stale = []
-    for path in documents():
-        text = path.read_text()
-        rendered = render(text, RESULTS)
-        if rendered != text:
-            stale.append(path.relative_to(ROOT))
-            if not args.check:
-                path.write_text(rendered)
-    for path in stale:
-        print(("out of date: " if args.check else "rendered: ") + str(path))
-    return int(bool(stale) and args.check)
+    paths = stale_documents(RESULTS) if args.check else write_documents(RESULTS)
+    for path in paths:
+        print(("out of date: " if args.check else "rendered: ") + str(path.relative_to(ROOT)))
+    return int(bool(paths) and args.check)
 
 
 if __name__ == "__main__":

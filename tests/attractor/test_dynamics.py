@@ -2,8 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
+from torch.nn.functional import avg_pool2d
 
 from spinformer.cli import main
 from spinformer.data import images as data
@@ -15,12 +17,13 @@ from spinformer.training.attractor import preset, train_attractor
 
 @pytest.fixture(scope="module")
 def digits() -> torch.Tensor:
-    return data.load_images("sample").train
+    """At half their size, 14 x 14."""
+    return avg_pool2d(data.load_images("sample").train[:900], 2)
 
 
 @pytest.fixture(scope="module")
 def network(digits) -> AttractorNetwork:
-    config, recipe = preset("field", patch=4)
+    config, recipe = preset("field", image=(1, 14, 14))
     net = AttractorNetwork(config)
     train_attractor(net, digits[:640], type(recipe)(**{**vars(recipe), "epochs": 4}), quiet=True)
     return net
@@ -71,17 +74,17 @@ def test_dynamics_are_saved_with_the_network(tmp_path):
     assert AttractorNetwork.load(tmp_path / "net.safetensors").dynamics == {}
 
 
-@pytest.mark.slow
-def test_what_a_user_gets_without_options(tmp_path, capsys, monkeypatch):
+def test_what_a_user_gets_without_options(tmp_path, capsys, monkeypatch, digits):
     """`train attractor`, then `retrieve`: it stops by itself, and the last picture is the best."""
     monkeypatch.setattr(dynamics, "STRENGTHS", (0.6, 1.0))
     monkeypatch.setattr(dynamics, "INERTIAS", (0.0, 0.25))
-    net, folder = tmp_path / "net.safetensors", tmp_path / "out"
-    train = ["train", "attractor", "--patch", "4", "--limit", "800", "--epochs", "4", "--output", str(net)]
-    assert main(train) == 0
+    pixels = (255 * digits[:, 0]).round().byte().numpy()
+    np.savez(tmp_path / "digits.npz", train=pixels[:800], test=pixels[800:])
+    net, folder, images = tmp_path / "net.safetensors", tmp_path / "out", ["--images", str(tmp_path / "digits.npz")]
+    assert main(["train", "attractor", *images, "--epochs", "4", "--output", str(net)]) == 0
     assert "masked: held-out error 0.0" in capsys.readouterr().out
     for task in ("masked", "noisy"):
-        assert main(["retrieve", str(net), "--task", task, "--count", "50", "--output", str(folder)]) == 0
+        assert main(["retrieve", str(net), *images, "--task", task, "--count", "50", "--output", str(folder)]) == 0
         printed = capsys.readouterr().out
         assert "chosen on held-out images: λ" in printed
         assert "without bound" not in printed
@@ -89,5 +92,5 @@ def test_what_a_user_gets_without_options(tmp_path, capsys, monkeypatch):
         assert errors[-1] <= 1.05 * min(errors)
         assert errors[-1] < 0.7 * errors[0]
     steps = ["--strength", "3", "--inertia", "1", "--steps", "30"]
-    assert main(["retrieve", str(net), "--count", "4", "--output", str(folder), *steps]) == 0
+    assert main(["retrieve", str(net), *images, "--count", "4", "--output", str(folder), *steps]) == 0
     assert "states grow without bound with this λ and γ" in capsys.readouterr().out

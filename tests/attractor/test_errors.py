@@ -11,6 +11,7 @@ from spinformer.attention import AttractorAttention
 from spinformer.attractor import PatchEmbedding, hide_tokens
 from spinformer.cli import main
 from spinformer.data import images as data
+from spinformer.evaluate.images import dynamics
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 
 
@@ -42,12 +43,14 @@ def test_bad_networks_are_refused():
         PatchEmbedding((1, 28, 28), 5)
     with pytest.raises(ValueError, match="need at least 32 components, got 31"):
         PatchEmbedding((1, 28, 28), 4, 31)
-    with pytest.raises(ValueError, match="shape is one of full, low-rank, relative; got 'dense'"):
+    with pytest.raises(ValueError, match="shape is one of full, low-rank, relative, shared; got 'dense'"):
         AttractorAttention(4, 2, shape="dense")
     with pytest.raises(ValueError, match="grid of 12 sites"):
         AttractorAttention(12, 2, shape="relative", grid=(3, 3))
-    with pytest.raises(ValueError, match="normalisation is one of"):
-        AttractorAttention(4, 2, normalisation="layer")
+    with pytest.raises(ValueError, match="normalisation is one of sphere, layer, standard, none; got 'batch'"):
+        AttractorAttention(4, 2, normalisation="batch")
+    with pytest.raises(ValueError, match="expected a rank of at least 1, got 0"):
+        AttractorAttention(4, 2, shape="shared", rank=0)
     with pytest.raises(ValueError, match="positive radius"):
         AttractorNetwork(AttractorConfig(radius=0.0))
     layer = AttractorAttention(4, 2)
@@ -112,7 +115,9 @@ def test_the_sample_is_mnist():
         sample.cut(9000)
 
 
-def test_train_and_retrieve_from_the_command_line(tmp_path, capsys):
+def test_train_and_retrieve_from_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(dynamics, "STRENGTHS", (0.6,))
+    monkeypatch.setattr(dynamics, "INERTIAS", (0.0,))
     network = tmp_path / "net.safetensors"
     options = ["--limit", "400", "--epochs", "2", "--patch", "4", "--device", "cpu", "--output", str(network)]
     assert main(["train", "attractor", *options]) == 0

@@ -8,7 +8,7 @@ from spinformer.attractor import PatchEmbedding, add_noise, field_gradient, hide
 from spinformer.attractor.energy import chunks
 from spinformer.attractor.gradient import energy_gradient, zeros
 
-SHAPES = ["full", "low-rank", "relative"]
+SHAPES = ["full", "low-rank", "relative", "shared"]
 
 
 def build(shape: str, **options) -> AttractorAttention:

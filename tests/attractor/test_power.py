@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch.nn.functional import avg_pool2d
 
 from spinformer.attractor import reference
 from spinformer.data import images as data
@@ -19,11 +20,12 @@ WHOLE = AttractorRecipe(batch=COUNT, decay="constant")  # all images in one batc
 
 @pytest.fixture(scope="module")
 def digits() -> torch.Tensor:
-    return data.load_images("sample").train[:COUNT]
+    """At half their size, 14 x 14."""
+    return avg_pool2d(data.load_images("sample").train[:COUNT], 2)
 
 
 def network(**options) -> AttractorNetwork:
-    return AttractorNetwork(AttractorConfig(patch=4, **options))
+    return AttractorNetwork(AttractorConfig(image=(1, 14, 14), **options))
 
 
 def energy(net: AttractorNetwork, digits: torch.Tensor) -> float:
@@ -66,6 +68,7 @@ def test_it_rests_at_a_minimum_and_goes_below_the_other_optimisers(digits):
         exact = cosines(net, digits)
         assert history[-1]["alignment"] == pytest.approx(float(exact.mean()), abs=1e-4)
         assert history[-1]["least_alignment"] == pytest.approx(float(exact.min()), abs=1e-4)
+        assert history[-1]["energy"] == pytest.approx(energy(net, digits), abs=1e-4)
         assert "alignment" not in history[0]
         least[name] = (float(exact.min()), energy(net, digits))
     assert least["whole"][0] > 0.999
@@ -78,10 +81,21 @@ def test_alignment_of_untrained_couplings_is_nothing(digits):
     assert rest(network(), digits, AttractorRecipe())[1].abs().max() < 0.2
 
 
-def test_sites_without_a_gradient_stay():
+def test_sgd_takes_the_gradient_off_and_restores_the_norm(digits):
+    net = network()
+    couplings = net.layer.couplings.detach().clone().requires_grad_()
+    (slope,) = torch.autograd.grad(reference.local_energy(couplings, net.spins(digits), 5.0).sum(1).mean(), [couplings])
+    moved = couplings.detach() - 0.3 * slope
+    norms = (couplings.detach().flatten(1).norm(dim=1) / moved.flatten(1).norm(dim=1))[:, None, None, None]
+    recipe = AttractorRecipe(batch=COUNT, optimiser="sgd", rate=0.3, decay="constant")
+    Stepper(net.layer.pairs, recipe, 1).step(net.spins(digits))
+    torch.testing.assert_close(net.layer.couplings.detach(), moved * norms, rtol=1e-4, atol=1e-6)
+
+
+def test_sites_without_a_gradient_stay(digits):
     net = network()
     before = net.layer.couplings.detach().clone()
-    Stepper(net.layer.pairs, AttractorRecipe(sites=3), 1).step(net.spins(data.load_images("sample").train[:32]))
+    Stepper(net.layer.pairs, AttractorRecipe(sites=3), 1).step(net.spins(digits[:32]))
     moved = (net.layer.couplings.detach() != before).flatten(1).any(1)
     assert int(moved.sum()) == 3
 
@@ -91,5 +105,6 @@ def test_what_it_cannot_do_is_refused():
     for change in ({"objective": "field"}, {"hold": None}, {"rate": 1.5}):
         with pytest.raises(ValueError, match="optimiser 'power' needs objective 'energy', a norm to hold and a rate"):
             AttractorRecipe(**change)
-    with pytest.raises(ValueError, match="linear in their parameters; got low-rank ones"):
-        Stepper(network(shape="low-rank").layer.pairs, AttractorRecipe(), 1)
+    for shape, name in (("low-rank", "LowRankSpinCouplings"), ("shared", "SharedCouplings")):
+        with pytest.raises(ValueError, match=f"linear in their parameters; got {name}"):
+            Stepper(network(shape=shape).layer.pairs, AttractorRecipe(), 1)

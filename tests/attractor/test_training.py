@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import avg_pool2d
 
 from spinformer.attractor import reference
 from spinformer.data import images as data
@@ -28,16 +29,21 @@ FIELD = AttractorRecipe(
 
 
 def network(**options) -> AttractorNetwork:
-    return AttractorNetwork(AttractorConfig(patch=4, **options))
+    return AttractorNetwork(AttractorConfig(image=(1, 14, 14), **options))
 
 
 def centred() -> AttractorNetwork:
     return network(normalisation="none", inertia=0.0, radius=0.02)
 
 
+def small_digits() -> torch.Tensor:
+    """At half their size, 14 x 14."""
+    return avg_pool2d(data.load_images("sample").train[:330], 2)
+
+
 @pytest.fixture(scope="module")
 def digits() -> torch.Tensor:
-    return data.load_images("sample").train[:330]
+    return small_digits()
 
 
 def couplings_after(net: AttractorNetwork, digits: torch.Tensor, recipe: AttractorRecipe, **options) -> torch.Tensor:
@@ -69,11 +75,10 @@ import sys, torch
 from spinformer.training.attractor.train import start_processes, train_attractor
 import torch.distributed as dist
 sys.path.insert(0, {here!r})
-from test_training import network, centred, PAPER, FIELD
-from spinformer.data import images as data
+from test_training import network, centred, small_digits, PAPER, FIELD
 torch.set_num_threads(1)
 start_processes("cpu")
-digits = data.load_images("sample").train[:330]
+digits = small_digits()
 for shard in ("sites", "data"):
     for name, make, recipe in (("energy", network, PAPER), ("field", centred, FIELD)):
         net = make()
@@ -119,7 +124,7 @@ def test_the_norm_is_held_and_the_energy_falls(hold, digits):
     assert [r["loss"] for r in history] == sorted((r["loss"] for r in history), reverse=True)
 
 
-@pytest.mark.parametrize("shape", ["full", "low-rank", "relative"])
+@pytest.mark.parametrize("shape", ["full", "low-rank", "relative", "shared"])
 def test_every_shape_learns_the_field(shape, digits):
     net = network(shape=shape, rank=16, normalisation="none", inertia=0.0, radius=0.02)
     untrained = first_step_error(net, digits[-100:])
@@ -127,11 +132,11 @@ def test_every_shape_learns_the_field(shape, digits):
     assert first_step_error(net, digits[-100:]) < 0.9 * untrained
 
 
-def test_a_random_subset_of_sites_moves_alone():
+def test_a_random_subset_of_sites_moves_alone(digits):
     net = network()
     before = net.layer.couplings.detach().clone()
     stepper = Stepper(net.layer.pairs, AttractorRecipe(sites=3, optimiser="sgd", hold=None), 1)
-    stepper.step(net.spins(data.load_images("sample").train[:32]))
+    stepper.step(net.spins(digits[:32]))
     moved = (net.layer.couplings.detach() != before).flatten(1).any(1)
     assert int(moved.sum()) == 3
 

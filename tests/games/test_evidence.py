@@ -31,6 +31,16 @@ def test_values_add_up(count: int) -> None:
     assert float(values.shapley.values.sum()) == pytest.approx(float(table[-1] - table[0]), abs=1e-6)
 
 
+def test_values_add_up_where_the_prior_is_nearly_singular() -> None:
+    """Two players do nearly everything, so nearly all ratios are at their least: the jitter alone leaves 3e-7."""
+    design = paired_design(12, 257, torch.tensor(3))
+    noise = torch.randn(len(design), generator=torch.Generator().manual_seed(0)).double()
+    answers = (8 * (design[:, 0] & design[:, 1]).double() - 4).sigmoid() + 1e-4 * noise
+    weights = torch.tensor([1.0] * 2 + [0.02] * 10)
+    values = regress(design, answers, weights=weights / weights.mean())
+    assert float(values.shapley.values.sum()) == pytest.approx(float(answers[1] - answers[0]), abs=1e-9)
+
+
 def test_weights_of_the_players_that_matter_make_values_nearer() -> None:
     """12 games in which 4 of 12 players do nearly everything: 80 coalitions, mean error with weights below without."""
     generator = torch.Generator().manual_seed(1)

@@ -12,7 +12,14 @@ from research.paths import DATA, DOCS, RECIPES, RESULTS, ROOT
 from spinformer.cli import main
 from spinformer.cli.research import find_research, load_command
 
-COMMANDS = ("bench", "reproduce_nli", "reproduce_grounding", "reproduce_negation", "reproduce_attractor")
+COMMANDS = (
+    "bench",
+    "reproduce_all",
+    "reproduce_nli",
+    "reproduce_grounding",
+    "reproduce_negation",
+    "reproduce_attractor",
+)
 
 
 def test_folders_are_those_of_the_clone():
@@ -61,4 +68,4 @@ def test_without_a_clone_one_line_says_what_is_needed(words, tmp_path, monkeypat
 def test_reproduce_lists_what_there_is(capsys):
     assert main(["reproduce"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"reproduce {name}" in shown for name in ("nli", "grounding", "negation", "attractor"))
+    assert all(f"reproduce {name}" in shown for name in ("all", "nli", "grounding", "negation", "attractor"))

@@ -11,10 +11,10 @@ import pytest
 
 from research.paths import RESULTS
 from research.reports import nli, render
+from research.reports.documents import documents, rendered
 from research.reports.markdown import markdown
 from research.reports.results import RENAMED, read_result
 from research.reports.tables import TABLES
-from research.tools.render import documents
 from spinformer._base import records
 from spinformer._base.extras import require
 
@@ -23,8 +23,7 @@ DOCUMENTS = documents()
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_are_in_step_with_results(path):
-    text = path.read_text()
-    assert render(text, RESULTS) == text, f"{path.name} is out of date: run `make docs`"
+    assert rendered(path, RESULTS) == path.read_text(), f"{path.name} is out of date: run `make docs`"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -9,7 +9,8 @@ from spinformer.attractor import energy as physics
 from spinformer.attractor.couplings import SHAPES, FullCouplings, LowRankSpinCouplings, SpinCouplings, weighted
 from spinformer.attractor.gradient import energy_gradient, zeros
 from spinformer.attractor.relative import RelativeCouplings
-from spinformer.attractor.spins import NORMALISATIONS, standardise, unit
+from spinformer.attractor.shared import SharedCouplings
+from spinformer.attractor.spins import NORMALISATIONS, layer_norm, standardise, unit
 
 WORKSPACE = {"cpu": 1 << 23, "cuda": 1 << 28}  # floats; a step that needs more computes the sites in parts
 
@@ -24,11 +25,13 @@ class AttractorAttention(nn.Module):
     Args:
         n_tokens: N.
         dim: d.
-        shape: of the couplings: "full", "low-rank" (J_ij = L_i R_j') or "relative" (by offset on a grid).
-        rank: of the low-rank shape.
+        shape: of the couplings: "full", "low-rank" (J_ij = L_i R_j'), "relative" (by offset on a grid) or "shared"
+            (J = W_Q' W_K for all pairs, ATT Eq. 5 with W_V = J).
+        rank: of the low-rank and the shared shape.
         grid, reach: (rows, columns) of the relative shape's sites and how far its couplings reach.
-        normalisation: between steps: "sphere" (unit spins, as in the paper), "standard" (each component over the
-            tokens, inside the step, as in the authors' notebook) or "none" (for spins that were centred before).
+        normalisation: between steps: "sphere" (unit spins, as in the paper), "layer" (layer normalisation to unit
+            length, the paper's section V-A taken by the word), "standard" (each component over the tokens, inside the
+            step, as in the authors' notebook) or "none" (for spins that were centred before).
         strength: λ, multiplies J.
         inertia: γ.
         clamp: upper bound of the scores, or None.
@@ -65,6 +68,8 @@ class AttractorAttention(nn.Module):
             if grid is None or grid[0] * grid[1] != n_tokens:
                 raise ValueError(f"relative couplings need a grid of {n_tokens} sites, got {grid}")
             self.pairs = RelativeCouplings(grid, dim, reach, generator=generator)
+        elif shape == "shared":
+            self.pairs = SharedCouplings(n_tokens, dim, rank, generator=generator)
         else:
             raise ValueError(f"shape is one of {', '.join(SHAPES)}; got {shape!r}")
         self.dim, self.normalisation = dim, normalisation
@@ -155,7 +160,8 @@ class AttractorAttention(nn.Module):
             pulled = physics.step(self.pairs, self.step_input(x, mask), inertia=0.0, **options)
             return pulled + self.inertia * x
         moved = physics.step(self.pairs, x, inertia=self.inertia, **options)
-        return unit(moved) if self.normalisation == "sphere" else moved
+        after = {"sphere": unit, "layer": layer_norm}.get(self.normalisation)
+        return moved if after is None else after(moved)
 
     def _options(self, x: Tensor) -> dict[str, Any]:
         """λ, the clamp, and as many sites at once as `WORKSPACE` floats hold."""

@@ -28,8 +28,8 @@ class NeuroGameAttention(nn.Module):
 
     dim: d; heads: H, attention heads; head_dim: d_v, by default d for one head and d / H for several; temperature:
     gamma, one number or one per head; samples, eval_samples: K in training and in evaluation. preset and overrides: see
-    `Settings`. preset="paper" is Algorithm 1 to the letter, differentiated through its steps, except that one set of K
-    coalitions serves all tokens.
+    `Settings`. preset="paper" is Algorithm 1 with the damping of NGT section 7.3, differentiated through its steps; one
+    set of K coalitions serves all tokens, where Algorithm 1 draws one for each token and each pair.
 
     In evaluation the coalitions are the same in every call, or come from `generator`, and do not depend on the batch,
     on the padding or on the order of the tokens. In training they come from `generator` or torch's global state.

@@ -1,8 +1,9 @@
-"""Three shapes of couplings J_ij (d, d) between N vector spins, behind one interface.
+"""Four shapes of couplings J_ij (d, d) between N vector spins, behind one interface.
 
     full       J_ij free                                N² d²   parameters
     low-rank   J_ij = L_i R_j'                          2 N d k
     relative   J_ij = K[row_i - row_j, column_i - column_j]     (2R+1)(2C+1) d²,  0 beyond the reach (R, C)
+    shared     J_ij = W_Q' W_K for all i ≠ j            2 k d   (ATT Eq. 5, W_V = J)
 
 Every shape offers the three contractions that energies, attention, dynamics and training are made of,
 for a range of sites i (its rows) and all j:
@@ -15,18 +16,20 @@ over pairs.
 """
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-SHAPES = ("full", "low-rank", "relative")
+SHAPES = ("full", "low-rank", "relative", "shared")
 
 
 class SpinCouplings(nn.Module, ABC):
-    """J_ij (d, d) for N sites and d components: the interface of the three shapes."""
+    """J_ij (d, d) for N sites and d components: the interface of the four shapes. linear: in the parameters."""
 
     n_tokens: int
     dim: int
+    linear: ClassVar[bool] = True
 
     @abstractmethod
     def dense(self) -> Tensor:
@@ -132,6 +135,8 @@ class FullCouplings(RowCouplings):
 class LowRankSpinCouplings(SpinCouplings):
     """J_ij = L_i R_j': scores are queries L_i' x_i against keys R_j' x_j, as in a transformer's layer."""
 
+    linear = False
+
     def __init__(self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
         if rank < 1:
@@ -160,14 +165,14 @@ class LowRankSpinCouplings(SpinCouplings):
     def pull(self, w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
         """L_i Σ_j w_ij R_j' x_j, the term j = i left out."""
         keys = torch.einsum("bja,jak->bjk", x, self.right)
-        mixed = _without_self(w, x, sites).transpose(0, 1) @ keys  # (B, S, k)
+        mixed = without_self(w, x, sites).transpose(0, 1) @ keys  # (B, S, k)
         return torch.einsum("bik,iak->bia", mixed, self.left[sites])
 
     def outer(
         self, left: Tensor, w: Tensor | None, x: Tensor, sites: slice, into: dict[str, Tensor], scale: float
     ) -> None:
         """d / dL_i = l_i (Σ_j w_ij R_j' x_j)',  d / dR_j = x_j (Σ_i w_ij L_i' l_i)'."""
-        weights = _without_self(w, x, sites).transpose(0, 1)  # (B, S, N)
+        weights = without_self(w, x, sites).transpose(0, 1)  # (B, S, N)
         keys = torch.einsum("bja,jak->bjk", x, self.right)
         queries = torch.einsum("bia,iak->bik", left, self.left[sites])
         into["left"][sites].add_(torch.einsum("bia,bik->iak", left, weights @ keys), alpha=scale)
@@ -204,7 +209,8 @@ def weighted(w: Tensor, x: Tensor) -> Tensor:
     return (w[:, :, None] * x.transpose(1, 2).contiguous()).flatten(2)
 
 
-def _without_self(w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
+def without_self(w: Tensor | None, x: Tensor, sites: slice) -> Tensor:
+    """w_ij (S, B, N), 0 where i = j; None stands for w_ij = 1."""
     columns = torch.arange(x.shape[1], device=x.device)
     other = columns[sites, None] != columns
     return (x.new_ones(()).expand(len(other), len(x), len(columns)) if w is None else w) * other[:, None]

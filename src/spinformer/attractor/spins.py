@@ -5,12 +5,22 @@ import math
 import torch
 from torch import Tensor
 
-NORMALISATIONS = ("sphere", "standard", "none")
+NORMALISATIONS = ("sphere", "layer", "standard", "none")
 
 
 def unit(x: Tensor) -> Tensor:
     """Every spin to length 1; an absent spin (zero) stays absent."""
     return x / torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(min=1e-12)
+
+
+def layer_norm(x: Tensor) -> Tensor:
+    """x_i -> (x_i - m_i) / |x_i - m_i|, m_i: the mean of x_i's d components; an absent spin (zero) stays absent.
+
+    This is the layer normalisation of Ba et al. and Vaswani et al., (x_i - m_i) / s_i with s_i the standard deviation
+    of the components, with the gain 1 / sqrt(d) and no bias: the spin lies on the unit sphere, which ATT section II-A
+    asks for, and in the plane where the components sum to zero.
+    """
+    return unit(x - x.mean(-1, keepdim=True))
 
 
 def standardise(x: Tensor, mask: Tensor | None = None) -> Tensor:

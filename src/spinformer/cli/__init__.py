@@ -25,6 +25,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retrieve": ("spinformer.cli.retrieve", "restore corrupted images with an attractor network; draw the trajectory"),
     "app": ("spinformer.cli.app", "serve a web page: explain pairs of texts, watch the attractor"),
     "bench": ("research.commands.bench", "measure the figures that the documents quote (in a clone)"),
+    "reproduce all": (
+        "research.commands.reproduce_all",
+        "make every result and every document of this repository again (in a clone)",
+    ),
     "reproduce nli": (
         "research.commands.reproduce_nli",
         "train and score every classifier of docs/nli.md (in a clone)",
@@ -58,10 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     load_extensions()
     try:
         module = _module(name)
-        parser = argparse.ArgumentParser(prog=f"spinformer {name}", description=module.__doc__)
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
-        module.configure(parser)
-        args = parser.parse_args(words[len(name.split()) :])
+        args = _parser(name, module).parse_args(words[len(name.split()) :])
         status: int = module.run(args)
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone; nothing more to say
@@ -73,6 +74,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"spinformer {name}: stopped", file=sys.stderr)
         return 130
     return status
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """The options of a command line, without running it; SystemExit where they are none."""
+    name = _command(words)
+    if name is None:
+        raise SystemExit(_print_usage(words))
+    return _parser(name, _module(name)).parse_args(words[len(name.split()) :])
+
+
+def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"spinformer {name}", description=module.__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    module.configure(parser)
+    return parser
 
 
 def _module(command: str) -> ModuleType:

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--patch", type=int, default=2, help="side of the patches, in pixels (default %(default)s)")
     add("--dim", type=int, help="components of a spin (default: twice the pixels of a patch)")
     add("--shape", choices=SHAPES, default="full", help="form of the couplings (default %(default)s)")
-    add("--rank", type=int, default=8, help="rank of low-rank couplings (default %(default)s)")
+    add("--rank", type=int, default=8, help="rank of low-rank and of shared couplings (default %(default)s)")
     add("--reach", type=int, help="reach of relative couplings, in patches (default: the full image)")
     add("--epochs", type=int, help="passes over the images (default: the preset's)")
     add("--batch", type=int, help="images in one update (default: the preset's)")

@@ -16,7 +16,7 @@ from torch import Tensor
 from spinformer.games.estimate import Estimate
 from spinformer.games.exact import exact_values
 from spinformer.games.game import TableGame
-from spinformer.games.gaussian import Quadrature, index_variances, order_ratios
+from spinformer.games.gaussian import Quadrature, index_variances, order_ratios, share_out
 from spinformer.games.quadrature import GAME_INDICES, GameValues, player_weights
 
 ORDERS = (0.75, 1.5, 3.0)
@@ -70,6 +70,9 @@ def _regress(
     estimates = {}
     for name in GAME_INDICES:
         mean, stderr = quadrature.values(name, coefficients), amplitude * quadrature.deviations(name)[None]
+        whole = coalitions.all(1).cpu()
+        if name == "SV" and bool(whole.any()):
+            mean = share_out(mean, row[:, whole].squeeze(1) - row[:, 0])
         estimates[name] = _estimate(mean, stderr, len(coalitions))
     return GameValues.of(estimates, row[:, 0])
 

@@ -131,6 +131,14 @@ class Quadrature:
         return self.known_nodes[rule]
 
 
+def share_out(shapley: Tensor, total: Tensor) -> Tensor:
+    """phi_i + (total - sum over j of phi_j) / n: Shapley values, (..., n), that add up to `total`, (...)
+
+    They do so by themselves, up to the jitter; where k is nearly singular this is more than rounding.
+    """
+    return shapley + ((total - shapley.sum(-1)) / shapley.shape[-1])[..., None]
+
+
 def index_variances(index: str, ratios: Tensor) -> Tensor:
     """var(index value) / t before anything is asked: (..., n), or (..., pairs i < j).
 

@@ -14,7 +14,7 @@ from spinformer.games.designs import paired_design
 from spinformer.games.estimate import Estimate
 from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
-from spinformer.games.gaussian import Quadrature, order_ratios
+from spinformer.games.gaussian import Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
 
 GAME_INDICES = ("SV", "BV", "BII", "SII")
@@ -175,6 +175,10 @@ def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Ten
         part = [rows[place] for place in places]
         designs = [_design(counts[row], size, seed) for row in part]
         _estimate_own(estimates, part, columns, values[places], designs)
+    shapley, gains = estimates["SV"][0], values[:, 1] - values[:, 0]  # none and all come first
+    for place, row in enumerate(rows):
+        where = columns[row].to(shapley.device)
+        shapley[row, where] = share_out(shapley[row, where], gains[place].double())
 
 
 def _set(estimates: Estimates, row: int, columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:

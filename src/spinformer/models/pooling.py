@@ -235,7 +235,7 @@ def joint_head(name: str, summary: str, parts: tuple[str, ...]) -> PoolingHead:
 POOLING_HEADS.register(
     PoolingHead(
         "neurogame",
-        "attention from the game of the tokens: the paper's",
+        "attention from the game of the tokens: section 3.12 of the NeuroGame paper",
         lambda options: NeuroGamePooling(options.hidden_size, options.residual, **options.game),
         uses_layer=True,
     )

@@ -114,9 +114,7 @@ class LayerMethod(Method):
 
 
 LAYER_METHODS = (
-    LayerMethod(
-        "layer", "the classifier's own pooling layer: its attention, and the paper's values and pairs", "attention"
-    ),
+    LayerMethod("layer", "the classifier's own pooling layer: its attention, and its values and pairs", "attention"),
     LayerMethod("layer-field", "the fields of the classifier's own NeuroGame layer", "fields"),
     LayerMethod("layer-shapley", "the Shapley values of the classifier's own NeuroGame layer", "shapley"),
     LayerMethod("layer-banzhaf", "the Banzhaf values of the classifier's own NeuroGame layer", "banzhaf"),

@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from spinformer.attractor.couplings import FullCouplings, LowRankSpinCouplings, SpinCouplings
+from spinformer.attractor.couplings import FullCouplings, SpinCouplings
 from spinformer.attractor.gradient import energy_gradient, field_gradient, zeros
 from spinformer.training.seeding import step_generator, step_seed
 
@@ -95,8 +95,9 @@ class Stepper:
     ) -> None:
         if sites is not None and not isinstance(couplings, FullCouplings):
             raise ValueError("only full couplings shard by sites: in the other shapes sites share parameters")
-        if recipe.optimiser == "power" and isinstance(couplings, LowRankSpinCouplings):
-            raise ValueError("optimiser 'power' needs couplings that are linear in their parameters; got low-rank ones")
+        if recipe.optimiser == "power" and not couplings.linear:
+            name = type(couplings).__name__
+            raise ValueError(f"optimiser 'power' needs couplings that are linear in their parameters; got {name}")
         self.couplings, self.recipe, self.steps = couplings, recipe, steps
         self.sites = range(couplings.n_tokens) if sites is None else sites
         self.reduce, self.done = reduce, 0

@@ -1,0 +1,1 @@
+"""Judges: functions from outcomes of results to findings. Their limits are constants, which the entries state."""

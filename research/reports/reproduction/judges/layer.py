@@ -1,0 +1,109 @@
+"""Judges of what the NeuroGame paper says of its layer's own numbers: fields, couplings, gate and attention.
+
+They read `reading` of the rows of `spinformer reproduce nli --stage paper` (`research.experiments.layer_reading`): the
+layer as the paper trains it. Where that has not been run, nothing is said of it.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from research.experiments.negation import sign_test
+from research.reports.markdown import Record
+from research.reports.neurogame import CLASSES
+from research.reports.reproduction.entry import Finding, NotMeasuredError, decided, graded
+from research.reports.reproduction.judges.classifiers import runs_of
+
+HALFWAY = 0.5  # of the way from random scores to leave-one-out
+SURE = 0.05  # level of the sign test
+TELLS = 0.6  # how often a neutral pair must have smaller couplings than another pair
+OPEN = 0.1  # spread of the gate over tokens, or distance of its mean from 1/2, from which on it chooses
+
+
+def readings(paper: Record, key: str) -> list[Any]:
+    """What was read in the layer of the paper's form, of each seed."""
+    found = [run["reading"][key] for run in runs_of(paper, "paper") if key in run.get("reading", {})]
+    if not found:
+        raise NotMeasuredError(f"The result on file does not hold `{key}` of the trained layer.")
+    return found
+
+
+def faithful(*methods: str, headline: str = "") -> Callable[[Record], Finding]:
+    """A judge of scores of words: how far their comprehensiveness is on the way from random scores to leave-one-out."""
+
+    def judge(paper: Record) -> Finding:
+        scores = [reading["methods"] for reading in readings(paper, "faithfulness")]
+
+        def mean(method: str) -> float:
+            return fmean(row[method]["comprehensiveness"]["mean"] for row in scores)
+
+        low, high = mean("random"), mean("leave-one-out")
+        parts = {method: (mean(method) - low) / (high - low) for method in methods}
+        shown = ", ".join(f"`{method}` {mean(method):.3f}" for method in methods)
+        text = f"Comprehensiveness: {shown}; random scores {low:.3f}, leave-one-out {high:.3f}. {headline}"
+        return graded(min(parts.values()) >= HALFWAY, max(parts.values()) >= HALFWAY, text.strip())
+
+    return judge
+
+
+def negation_signs(paper: Record) -> Finding:
+    """Signs of the layer's own coupling of "not" and "very" with the next word, over all seeds."""
+    right, parts = [], []
+    for word, claim in (("not", -1), ("very", 1)):
+        rows = [reading[word]["own"] for reading in readings(paper, "signs")]
+        negative, positive = (sum(row[count] for row in rows) for count in ("negative", "positive"))
+        sure = sign_test(negative, positive) < SURE
+        right.append(sure and (negative > positive) == (claim < 0))
+        parts.append(f'"{word} X": {negative} negative, {positive} positive')
+    text = f"The trained layer's own couplings, 50 sentences and all seeds: {'; '.join(parts)}."
+    return graded(all(right), any(right), text)
+
+
+def classifier_signs(negation: Record) -> Finding:
+    """The same signs in another classifier and in its grounded game."""
+    right, parts = [], []
+    for word, claim in (("not", -1), ("very", 1)):
+        row = negation["sets"][word]["real"]
+        right.append(row["p"] < SURE and (row["negative"] > row["positive"]) == (claim < 0))
+        parts.append(f'"{word} X": {row["negative"]} negative, {row["positive"]} positive')
+    text = f"Banzhaf interactions of the classifier in `checkpoints/` itself, by masking: {'; '.join(parts)}."
+    return graded(all(right), any(right), text)
+
+
+def neutral_couplings(paper: Record) -> Finding:
+    """Mean |J_ij| by gold class, and how often a neutral pair has a smaller one."""
+    found = readings(paper, "classes")
+    sizes = {name: fmean(one["classes"][name]["own"]["all"]["mean"] for one in found) for name in CLASSES}
+    auc = fmean(one["neutral_auc"]["own"] for one in found)
+    shown = ", ".join(f"{name} {size:.4f}" for name, size in sizes.items())
+    text = (
+        f"Mean |J_ij| by gold class: {shown}. A neutral pair has a smaller one than another pair in {auc:.0%} of cases."
+    )
+    return decided(min(sizes, key=sizes.__getitem__) == "neutral" and auc >= TELLS, text)
+
+
+def open_gate(paper: Record) -> Finding:
+    """Where the learnt gate stands, over tokens."""
+    mean, std = (fmean(row[key] for row in readings(paper, "gate")) for key in ("mean", "std"))
+    text = f"After training λ is {mean:.2f} ± {std:.2f} over tokens."
+    return graded(std >= OPEN, abs(mean - 0.5) >= OPEN, text)
+
+
+def sharpness(ablations: Record) -> Finding:
+    """Spread of attention over tokens, from cold to hot; the layer as it is has γ = 0.25."""
+    rows = {"0.05": "gamma-0.05", "0.25": "paper", "1": "gamma-1", "5": "gamma-5", "25": "gamma-25"}
+    spreads = {
+        gamma: fmean(run["reading"]["attention"]["std"] for run in runs_of(ablations, name))
+        for gamma, name in rows.items()
+    }
+    falls = [hot < cold for cold, hot in pairwise(spreads.values())]
+    shown = ", ".join(f"{size:.3f} at γ = {gamma}" for gamma, size in spreads.items())
+    text = f"Standard deviation of α over tokens, after one epoch: {shown}."
+    return graded(all(falls), min(spreads.values()) == spreads["25"], text)
+
+
+def spread_of_attention(paper: Record) -> Finding:
+    """Whether tokens differ in attention after training."""
+    mean, std = (fmean(row[key] for row in readings(paper, "attention")) for key in ("mean", "std"))
+    return decided(std >= 0.05, f"After training α is {mean:.3f} ± {std:.3f} over tokens.")

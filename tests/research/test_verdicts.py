@@ -1,0 +1,305 @@
+"""Verdicts of the reproduction report on made-up outcomes: a verdict that cannot fail is none."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from research.paths import RESULTS
+from research.reports.reproduction.entry import Finding, NotMeasuredError, Results, Verdict, equation, graded
+from research.reports.reproduction.judges import classifiers, games, layer, network, printed, spins
+from research.reports.reproduction.page import entries
+from tests.research.test_attractor_claims import outcome as attractor_claims_outcome
+
+HOLDS, CONDITIONS, FAILS = Verdict.HOLDS, Verdict.CONDITIONS, Verdict.FAILS
+MEASURED = Results(RESULTS)
+
+
+def outcome(name: str) -> Any:
+    record = MEASURED.get(name)
+    assert record is not None
+    return copy.deepcopy(record["outcome"])
+
+
+def change(node: Any, **changes: Any) -> Any:
+    """A copy with the values under paths such as bias__expected changed."""
+    node = copy.deepcopy(node)
+    for path, value in changes.items():
+        *keys, last = path.split("__")
+        inner = node
+        for key in keys:
+            inner = inner[key]
+        inner[last] = value
+    return node
+
+
+THEORY = [
+    (games.higher_order, {"orders__more": 0.02}, HOLDS, {"orders__more": 0.001}, FAILS),
+    (games.unbiased, {"bias__expected": 0.5, "bias__shapley": 0.5}, HOLDS, {"bias__expected": 0.6}, FAILS),
+    (games.linear_complexity, {"evaluations__growth_when_n_doubles": {"fields": 2.0, "couplings": 2.0}}, HOLDS,
+     {"evaluations__growth_when_n_doubles": {"fields": 4.0, "couplings": 4.0}}, FAILS),
+    (games.normalised, {}, HOLDS, {"properties__encoder outputs__empty": 0.1}, FAILS),
+    (games.fair, {"axioms__gibbs": 0.0}, HOLDS, {"axioms__gibbs": 0.1, "axioms__shapley": 0.1}, FAILS),
+    (games.stable, {"properties__largest_exponent": 100.0}, HOLDS, {"properties__largest_exponent": 1e3}, CONDITIONS),
+    (games.monte_carlo_rate, {"rate__encoder outputs": [4.0, 2.0, 1.0]}, HOLDS,
+     {"rate__encoder outputs": [1.0, 1.0, 1.0], "rate__example": [1.0, 1.0, 1.0]}, FAILS),
+    (spins.low_importance, {"layer__negative_fields": 0.3}, HOLDS, {"layer__negative_fields": 0.0}, FAILS),
+    (spins.independent, {"independence__through a third": 0.0}, HOLDS, {"independence__alone": 0.4}, FAILS),
+    (spins.temperature_limits, {}, HOLDS, {"temperatures__hot": 0.2}, FAILS),
+    (spins.theorem_1, {"theorem__couplings": 0.0}, HOLDS, {"theorem__no couplings": 0.2}, FAILS),
+    (spins.table_1, {}, HOLDS, {"table_1__mean_field": 10**9}, FAILS),
+    (network.norm_lowers, {}, HOLDS, {"attractor_energy": {"1": -1.0, "10": -0.5, "100": -3.0}}, FAILS),
+    (network.asymmetric, {}, HOLDS, {"attractor_couplings__asymmetry": 0.01}, FAILS),
+    (network.invertible, {}, HOLDS, {"attractor_embedding__pixels": 0.1}, FAILS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("judge", "good", "best", "bad", "worst"), THEORY, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_small_calculations(judge, good, best, bad, worst):
+    theory = outcome("theory")
+    assert judge(change(theory, **good)).verdict is best
+    assert judge(change(theory, **bad)).verdict is worst
+
+
+def test_monotone_and_bounded():
+    theory = outcome("theory")
+    assert games.monotone(theory).verdict is CONDITIONS
+    assert games.monotone(change(theory, **{"properties__random directions__falls": 0.0})).verdict is HOLDS
+    assert games.monotone(change(theory, **{"properties__encoder outputs__falls": 0.1})).verdict is FAILS
+    assert games.bounded(change(theory, **{"properties__encoder outputs__bound": 1.5})).verdict is FAILS
+
+
+def test_an_equation_holds_to_its_tolerance():
+    entry = equation("ngt", "4", "x", "code", "test")
+    record = {"differences": {"ngt-4": 1e-12}, "tolerance": 1e-9}
+    assert entry.judge(record).verdict is HOLDS
+    assert entry.judge({**record, "differences": {"ngt-4": 1e-3}}).verdict is FAILS
+    assert games.equation_34({"eq_34_total": 1.0, "players": 5}).verdict is HOLDS
+    assert games.equation_34({"eq_34_total": 5.0, "players": 5}).verdict is FAILS
+
+
+def test_targets_and_samples():
+    raw = outcome("targets")["raw"]
+    assert games.consistent({"raw": {**raw, "gibbs_to_shapley": 0.001, "gibbs_pairs_to_uniform": 0.0}}).verdict is HOLDS
+    assert games.consistent({"raw": raw}).verdict is FAILS
+    assert games.gate_chooses({"raw": {**raw, "gibbs_shapley_to_gibbs_banzhaf": 0.1}}).verdict is HOLDS
+    ess, efficiency = outcome("ess"), outcome("efficiency")
+    assert games.enough_samples(ess).verdict is FAILS
+    assert games.focuses(ess, efficiency).verdict is FAILS
+    for row in ess["rows"]:
+        row["mean"] = 0.9
+    assert games.enough_samples(ess).verdict is HOLDS
+    for row in efficiency["rows"]:
+        row["paper_gibbs"] = 0.0
+    assert games.focuses(ess, efficiency).verdict is HOLDS
+
+
+def test_the_worked_example():
+    example = outcome("example")
+    judge = printed.figures("spins after 1 step", "spins at the fixed point")
+    assert judge(example).verdict is CONDITIONS
+    for row in example["rows"]:
+        row["agrees"] = row["name"] == "spins after 1 step" or None
+    assert printed.figures("spins after 1 step")(example).verdict is HOLDS
+    assert printed.figures("J_12")(example).verdict is FAILS
+    assert printed.example_order(example).verdict is HOLDS
+    next(row for row in example["rows"] if row["name"] == "attention at the fixed point")["computed"] = [0.9, 0.1, 0.2]
+    assert printed.example_order(example).verdict is FAILS
+
+
+def test_what_is_printed(monkeypatch):
+    assert printed.surpasses_albert().verdict is CONDITIONS
+    assert printed.outperforms_transformers().verdict is FAILS
+    monkeypatch.setitem(printed.PRINTED, "NGT", (95.0, 95.0))
+    monkeypatch.setattr(printed, "ABSTRACT", 95.0)
+    monkeypatch.setattr(printed, "PUBLISHED_RUN", 95.0)
+    assert printed.surpasses_albert().verdict is HOLDS
+    assert printed.outperforms_transformers().verdict is HOLDS
+    monkeypatch.setitem(printed.PRINTED, "NGT", (80.0, 70.0))
+    assert printed.competitive_with_roberta().verdict is FAILS
+    assert printed.within_two_points().verdict is FAILS
+
+
+def methods(**scores: float) -> dict[str, Any]:
+    rows = {name.replace("_", "-"): {"comprehensiveness": {"mean": score}} for name, score in scores.items()}
+    return {"methods": {"random": {"comprehensiveness": {"mean": 0.2}}, **rows}}
+
+
+def run(job: str, seed: int = 0, accuracy: float = 0.8, neutral: int = 6, **reading: Any) -> dict[str, Any]:
+    scores = {
+        "accuracy": accuracy,
+        "names": ["entailment", "neutral", "contradiction"],
+        "confusion": [[8, 1, 1], [10 - neutral, neutral, 0], [1, 0, 9]],
+        "game": {"ess_mean": 1.1, "converged": 0.98},
+    }
+    recipe = {"encoder": "all-MiniLM-L6-v2", "game": {}}
+    sets = ("snli_test", "mnli_dev_matched", "monli", "breaking_nli", "hans_regenerated")
+    return {
+        "job": job,
+        "seed": seed,
+        "pairs": 164653,
+        "recipe": recipe,
+        "scores": dict.fromkeys(sets, scores),
+        "reading": reading,
+    }
+
+
+def rows(*runs: dict[str, Any]) -> dict[str, Any]:
+    return {"runs": list(runs)}
+
+
+def test_accuracy_of_the_published_form():
+    def seeds(job, accuracy, **more):
+        return [run(job, seed, accuracy + 0.001 * seed, **more) for seed in range(3)]
+
+    better = rows(*seeds("paper", 0.87), *seeds("cls", 0.80), *seeds("spins", 0.87), run("paper-mpnet", accuracy=0.87))
+    worse = rows(*seeds("paper", 0.75), *seeds("cls", 0.80), *seeds("spins", 0.85))
+    assert classifiers.boosts(better).verdict is HOLDS
+    assert classifiers.boosts(worse).verdict is FAILS
+    assert classifiers.competitive(better).verdict is HOLDS
+    assert classifiers.competitive(worse).verdict is FAILS
+    assert classifiers.spins_or_sums(better).verdict is HOLDS
+    assert classifiers.spins_or_sums(worse).verdict is FAILS
+    assert classifiers.table_5(better).verdict is Verdict.UNTESTED
+    for one in better["runs"]:
+        one["recipe"]["encoder"] = "bert-base-uncased"
+    assert classifiers.table_5(better).verdict is HOLDS
+    for one in better["runs"]:
+        one["scores"] = {name: {**scores, "accuracy": 0.7} for name, scores in one["scores"].items()}
+    assert classifiers.table_5(better).verdict is FAILS
+    with pytest.raises(NotMeasuredError, match="no row `cls`"):
+        classifiers.boosts(rows(run("paper")))
+
+
+def test_classes():
+    assert classifiers.neutral_is_hardest(rows(run("paper"))).verdict is HOLDS
+    assert classifiers.neutral_is_hardest(rows(run("paper", neutral=9))).verdict is FAILS
+    assert classifiers.improves_neutral(rows(run("paper", neutral=8), run("cls"))).verdict is HOLDS
+    assert classifiers.improves_neutral(rows(run("paper"), run("cls"))).verdict is FAILS
+
+
+def test_ablations_move_more_than_seeds_or_not():
+    seeds = [run("paper", seed, accuracy) for seed, accuracy in enumerate((0.80, 0.81, 0.82))]
+    same, lower, higher = (rows(*seeds, run("K-5", accuracy=a), run("K-50", accuracy=0.815)) for a in (0.81, 0.6, 0.9))
+    expected = {
+        "moves": (FAILS, HOLDS, HOLDS),
+        "worse": (FAILS, HOLDS, FAILS),
+        "better": (FAILS, FAILS, HOLDS),
+        "best": (CONDITIONS, HOLDS, FAILS),
+    }
+    for effect, verdicts in expected.items():
+        judge = classifiers.changed("K-5", "K-50", expect=effect)
+        assert tuple(judge(outcome).verdict for outcome in (same, lower, higher)) == verdicts
+    names = ("gamma-0.05", "paper", "gamma-1", "gamma-5", "gamma-25")
+
+    def spreads(*sizes):
+        return rows(*(run(name, attention={"std": size}) for name, size in zip(names, sizes, strict=True)))
+
+    assert layer.sharpness(spreads(0.5, 0.4, 0.3, 0.2, 0.1)).verdict is HOLDS
+    assert layer.sharpness(spreads(0.4, 0.5, 0.3, 0.2, 0.1)).verdict is CONDITIONS
+    assert layer.sharpness(spreads(0.1, 0.2, 0.3, 0.4, 0.5)).verdict is FAILS
+
+
+def test_faithfulness_lies_between_random_and_leave_one_out():
+    judge = layer.faithful("layer")
+    assert judge(rows(run("paper", faithfulness=methods(layer=0.5, leave_one_out=0.6)))).verdict is HOLDS
+    assert judge(rows(run("paper", faithfulness=methods(layer=0.2, leave_one_out=0.6)))).verdict is FAILS
+    with pytest.raises(NotMeasuredError, match="does not hold `faithfulness`"):
+        judge(rows(run("paper")))
+
+
+def signs(negative: int, positive: int) -> dict[str, Any]:
+    return {
+        "own": {"negative": negative, "positive": positive},
+        "real": {"negative": negative, "positive": positive, "p": 0.0},
+    }
+
+
+def test_what_the_layer_says():
+    right, wrong = {"not": signs(45, 5), "very": signs(5, 45)}, {"not": signs(5, 45), "very": signs(45, 5)}
+    assert layer.negation_signs(rows(run("paper", signs=right))).verdict is HOLDS
+    assert layer.negation_signs(rows(run("paper", signs={**right, "very": signs(26, 24)}))).verdict is CONDITIONS
+    assert layer.negation_signs(rows(run("paper", signs=wrong))).verdict is FAILS
+    assert layer.classifier_signs({"sets": right}).verdict is HOLDS
+    assert layer.classifier_signs({"sets": wrong}).verdict is FAILS
+
+    def classes(neutral, auc):
+        sizes = {"entailment": 0.4, "neutral": neutral, "contradiction": 0.5}
+        by_class = {name: {"own": {"all": {"mean": size}}} for name, size in sizes.items()}
+        return rows(run("paper", classes={"classes": by_class, "neutral_auc": {"own": auc}}))
+
+    assert layer.neutral_couplings(classes(0.1, 0.9)).verdict is HOLDS
+    assert layer.neutral_couplings(classes(0.1, 0.5)).verdict is FAILS
+    assert layer.neutral_couplings(classes(0.6, 0.9)).verdict is FAILS
+    assert layer.open_gate(rows(run("paper", gate={"mean": 0.5, "std": 0.2}))).verdict is HOLDS
+    assert layer.open_gate(rows(run("paper", gate={"mean": 0.9, "std": 0.01}))).verdict is CONDITIONS
+    assert layer.open_gate(rows(run("paper", gate={"mean": 0.5, "std": 0.01}))).verdict is FAILS
+    assert layer.spread_of_attention(rows(run("paper", attention={"mean": 0.5, "std": 0.2}))).verdict is HOLDS
+    assert layer.spread_of_attention(rows(run("paper", attention={"mean": 0.5, "std": 0.01}))).verdict is FAILS
+
+
+def attractor_outcome() -> dict[str, Any]:
+    from research.experiments.attractor_claims import judge
+
+    made = attractor_claims_outcome()
+    for group in ("backprop", "pair"):
+        for record in made[group].values():
+            record["training"] = [0.1] * 100
+    made["claims"] = {name: judge(made) for name in ("paper", "notebook")}
+    return made
+
+
+def test_claims_of_the_attractor_paper():
+    name = "the attractor resembles the mean digit"
+    true = attractor_outcome()
+    assert network.claims(name)(true).verdict is HOLDS
+    true["claims"]["paper-pair"] = copy.deepcopy(true["claims"]["paper"])
+    true["claims"]["paper-pair"][name]["true"] = False
+    assert network.claims(name)(true).verdict is HOLDS  # its couplings were not measured
+    for patch in (2, 4):
+        true["bare"][f"paper-pair-{patch}"] = true["bare"][f"paper-{patch}"]
+    assert network.claims(name)(true).verdict is CONDITIONS
+    for setting, expected in (("paper", CONDITIONS), ("notebook", FAILS)):
+        true["claims"][setting][name]["true"] = False
+        assert network.claims(name)(true).verdict is expected
+    with pytest.raises(NotMeasuredError, match="does not judge: something else"):
+        network.claims("something else")(true)
+
+
+@pytest.mark.parametrize("alignment", [None, 0.65])
+def test_couplings_that_did_not_come_to_rest_judge_nothing(alignment):
+    made = attractor_outcome()
+    made["bare"]["paper-2"][1]["training"][-1].pop("alignment")
+    if alignment is not None:
+        made["bare"]["paper-2"][1]["training"][-1]["alignment"] = alignment
+    with pytest.raises(NotMeasuredError, match="not at the minimum"):
+        network.claims("the attractor resembles the mean digit")(made)
+
+
+def test_claims_of_the_block_need_all_its_epochs():
+    name = "error is not monotone in t (masked, recurrent block)"
+    made = attractor_outcome()
+    assert network.block(name)(made).verdict is HOLDS
+    made["backprop"]["recurrent-masked"]["training"] = [0.1] * 40
+    assert network.block(name)(made).verdict is CONDITIONS
+    made["claims"]["paper"][name]["true"] = False
+    assert network.block(name)(made).verdict is FAILS
+
+
+def test_every_entry_of_the_attractor_fills_in(tmp_path):
+    """With a result of the present code every claim about it has a verdict."""
+    made = attractor_outcome()
+    made["trivial"]["masked-2"]["mean image"] = 0.07
+    best = {"best": 0.95, "floor": 0.9}
+    made["stored"] = {"paper": [{"P": 10, "stored": best, "unseen": best}]}
+    for entry in entries():
+        if entry.results == ("attractor",):
+            assert isinstance(entry.judge(made), Finding), entry.anchor
+
+
+def test_grades():
+    assert [graded(*grades, "x").verdict for grades in ((True, True), (False, True), (False, False))] == [
+        HOLDS, CONDITIONS, FAILS,
+    ]  # fmt: skip
