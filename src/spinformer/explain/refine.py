@@ -4,8 +4,8 @@
 
 for every index, since indices are linear in the game: g is the predicted game, whose values cost no pass, and v the
 classifier's. The values of v - g are read from the passes by a Gaussian process (`spinformer.games.evidence`). It is
-drawn to 0, so few passes change little, and it looks at the words that do something in the game. Without a game g is 0,
-and the same code starts from nothing.
+drawn to 0, so few passes change little, and it looks at the words that do something in the game. So do the passes: each
+is the one that tells most (`spinformer.games.selection`). Without a game g is 0, and the same code starts from nothing.
 """
 
 import math
@@ -21,9 +21,10 @@ from spinformer._base.progress import progress
 from spinformer.data.words import Words
 from spinformer.explain.scoring import of_class, text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
-from spinformer.games.designs import paired_design
 from spinformer.games.evidence import regress
+from spinformer.games.gaussian import order_ratios
 from spinformer.games.quadrature import GAME_INDICES, player_weights
+from spinformer.games.selection import ORDER, informative_design
 from spinformer.models.game_head import GameHead, PredictedGames
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
 
@@ -35,7 +36,7 @@ SAMPLES, MORE_SAMPLES, MANY = 1024, 2048, 256
 # Passes between two steps of the progress bar, which shows after DELAY seconds.
 STEP, DELAY = 64, 2.0
 # How much wider intervals are than the Gaussian process says, where no held-out texts told.
-WIDENING = 1.15
+WIDENING = 1.3
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class _Text:
 
     def new(self, passes: int) -> Tensor:
         """Coalitions for so many passes, all words need none; without those asked before."""
-        design = paired_design(self.players, passes + 1, self.seed)
+        weights = None if self.game is None else player_weights(self.game.activity[0])
+        design = informative_design(order_ratios(self.players, ORDER, weights), passes + 1, self.seed)
         if len(design) < 2 ** min(self.players, 62):
             return design[len(self.asked) :]
         bits = 2 ** torch.arange(self.players)  # all coalitions are in another order than some of them
@@ -170,9 +172,9 @@ def _regress(text: _Text, scale: float | None) -> GameValues:
     return regress(text.asked, text.answers - text.predicted, weights=weights, scale=scale)
 
 
-def _widening(index: str, head: GameHead | None) -> float:
-    """What held-out texts say about the standard errors that passes leave."""
-    return WIDENING if head is None or head.misfit is None else head.misfit.scales[index].refined
+def _widening(index: str, head: GameHead | None, passes: int) -> float:
+    """What held-out texts say about the standard errors that so many passes leave."""
+    return WIDENING if head is None or head.misfit is None else head.misfit.scales[index].left_by(passes)
 
 
 def _largest_error(text: _Text, indices: Sequence[str], head: GameHead | None) -> float:
@@ -183,7 +185,7 @@ def _largest_error(text: _Text, indices: Sequence[str], head: GameHead | None) -
     assert text.found is not None
     largest = 0.0
     for name in indices:
-        left = _widening(name, head) * text.found.by_index[name].stderr
+        left = _widening(name, head, len(text.answers)) * text.found.by_index[name].stderr
         if text.game is not None:
             left = torch.hypot(left, text.game.by_index[name].stderr.double())
         largest = max(largest, float(left.max()))
@@ -197,7 +199,7 @@ def _collect(texts: Sequence[_Text], width: int, head: GameHead | None) -> Refin
     for name in GAME_INDICES:
         columns: list[list[Tensor]] = [[], [], []]
         for text in texts:
-            for column, part in zip(columns, _sum(text, name, _widening(name, head)), strict=True):
+            for column, part in zip(columns, _sum(text, name, _widening(name, head, len(text.answers))), strict=True):
                 column.append(functional.pad(part.float(), [0, width - text.players] * (part.dim() - 1)))
         values, stderr, misfit[name] = (torch.cat(column) for column in columns)
         asked = torch.tensor([float(len(text.answers)) for text in texts])

@@ -44,11 +44,11 @@ def order_ratios(players: int, order: float = ORDER, weights: Tensor | None = No
     return ratios.clamp(1e-4, 0.95)
 
 
-class Quadrature:
-    """What the values of some coalitions tell about every index value of a game.
+class Prior:
+    """What is known of a game before anything is asked: k of these coalitions, and their covariance with every index.
 
-    coalitions: (..., K, n) booleans, all different in each set; ratios: r, (..., n), where 0 stands for a player who is
-    not there. The same object serves any number B of games for each set. All is computed where the coalitions are.
+    coalitions: (..., K, n) booleans; ratios: r, (..., n), where 0 stands for a player who is not there. All is computed
+    where the coalitions are.
     """
 
     def __init__(self, coalitions: Tensor, ratios: Tensor) -> None:
@@ -57,15 +57,55 @@ class Quadrature:
         self.ratios = ratios.double().to(coalitions.device)
         self.norm = (1 + self.ratios).prod(-1)
         self.known_nodes: dict[tuple[tuple[float, float], ...], list[tuple[Tensor, Tensor]]] = {}
+
+    def exponents(self, spins: Tensor) -> Tensor:
+        """sum over i of atanh(r_i) s_i s'_i, of coalitions with these spins, (..., M, n), and ours: (..., M, K)."""
+        return (spins * torch.atanh(self.ratios)[..., None, :]) @ self.spins.mT
+
+    @property
+    def scale(self) -> Tensor:
+        """What e^exponents is to be multiplied with, to be the product in k: (...)."""
+        return (1 - self.ratios.square()).prod(-1).sqrt() / self.norm
+
+    def covariance(self, spins: Tensor) -> Tensor:
+        """k(C, C') of the coalitions with these spins, (..., M, n), and ours: (..., M, K)."""
+        return self.exponents(spins).exp() * self.scale[..., None, None] + CONSTANT
+
+    def cross_covariance(self, index: str, pairs: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """cov(index value, v(C)) / t: (..., n, K), or (..., pairs, K), of all i < j or of these."""
+        known, players = _coins(index), self.ratios.shape[-1]
+        first, second = torch.triu_indices(players, players, 1) if pairs is None else pairs
+        total: Tensor | float = 0.0
+        for weight, part in self._nodes(known):
+            products = part if known.order == 1 else part[..., first] * part[..., second]
+            total = total + weight[..., None] * products
+        assert isinstance(total, Tensor)
+        return total.mT
+
+    def _nodes(self, index: Index) -> list[tuple[Tensor, Tensor]]:
+        """T(q, C) times the weight of the node, (..., K), and d, (..., K, n), for every node q, of SV and SII alike."""
+        rule = tuple(_rule(index, self.ratios.shape[-1]))
+        if rule not in self.known_nodes:
+            signed = self.ratios[..., None, :] * self.spins
+            nodes = []
+            for x, weight in rule:
+                factor = 1 + x * signed
+                nodes.append((weight / self.norm[..., None] * factor.prod(-1), 2 * signed / factor))
+            self.known_nodes[rule] = nodes
+        return self.known_nodes[rule]
+
+
+class Quadrature(Prior):
+    """What the values of some coalitions tell about every index value of a game.
+
+    The coalitions of a set are all different. The same object serves any number B of games for each set.
+    """
+
+    def __init__(self, coalitions: Tensor, ratios: Tensor) -> None:
+        super().__init__(coalitions, ratios)
         matrix = self.covariance(self.spins)
         matrix.diagonal(dim1=-2, dim2=-1).mul_(1 + JITTER)
         self.factor = torch.linalg.cholesky(matrix)
-
-    def covariance(self, spins: Tensor) -> Tensor:
-        """k(C, C') of the coalitions with these spins, (..., M, n), and those asked: (..., M, K)."""
-        scaled = spins * torch.atanh(self.ratios)[..., None, :]
-        factor = (1 - self.ratios.square()).prod(-1).sqrt() / self.norm
-        return (scaled @ self.spins.mT).exp() * factor[..., None, None] + CONSTANT
 
     def coefficients(self, values: Tensor) -> Tensor:
         """alpha = k^-1 v, for values (..., B, K): (..., B, K)."""
@@ -101,34 +141,11 @@ class Quadrature:
     def deviations(self, index: str) -> Tensor:
         """The posterior standard deviation of an index for t = 1: (..., n) or (..., n, n), 0 on the diagonal."""
         known = _coins(index)
-        cross = self.cross_covariance(known)  # (..., n or pairs, K)
+        cross = self.cross_covariance(index)  # (..., n or pairs, K)
         solved = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
         variance = index_variances(index, self.ratios) - solved.square().sum(-2)
         deviation = variance.clamp_min(0).sqrt()
         return symmetric(deviation, self.ratios.shape[-1]) if known.order == 2 else deviation
-
-    def cross_covariance(self, index: Index) -> Tensor:
-        """cov(index value, v(C)) / t: (..., n, K), or (..., pairs i < j, K)."""
-        players = self.ratios.shape[-1]
-        first, second = torch.triu_indices(players, players, 1)
-        total: Tensor | float = 0.0
-        for weight, part in self._nodes(index):
-            products = part if index.order == 1 else part[..., first] * part[..., second]
-            total = total + weight[..., None] * products
-        assert isinstance(total, Tensor)
-        return total.mT
-
-    def _nodes(self, index: Index) -> list[tuple[Tensor, Tensor]]:
-        """T(q, C) times the weight of the node, (..., K), and d, (..., K, n), for every node q, of SV and SII alike."""
-        rule = tuple(_rule(index, self.ratios.shape[-1]))
-        if rule not in self.known_nodes:
-            signed = self.ratios[..., None, :] * self.spins
-            nodes = []
-            for x, weight in rule:
-                factor = 1 + x * signed
-                nodes.append((weight / self.norm[..., None] * factor.prod(-1), 2 * signed / factor))
-            self.known_nodes[rule] = nodes
-        return self.known_nodes[rule]
 
 
 def share_out(shapley: Tensor, total: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch.nn import functional
 from spinformer._base import checks
 from spinformer.data.words import Words
 from spinformer.games.game import Game
+from spinformer.models.packing import move_together, pack, position_offset, same_answers
 
 Masking = Literal["attention", "token", "delete"]
 
@@ -41,10 +42,11 @@ class MaskedClassifier:
     """p_c(C) = P(class c | the words of C alone)
 
     masking: how the other words are hidden: "attention", their tokens are masked out of the attention and positions
-    stay; "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the
-    rest moves together. Special tokens always stay. batch_size: the maximal number of coalitions in one batch; on a GPU
-    of 128 tokens each, so that a batch holds more of shorter ones. bf16: matrix products in bfloat16. `passes` counts
-    the forward passes so far, one for each coalition.
+    stay (where it makes no difference to the model the tokens are left out, see `spinformer.models.packing`); "token",
+    their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the rest moves
+    together. Special tokens always stay. batch_size: the maximal number of coalitions in one batch; on a GPU of 128
+    tokens each, so that a batch holds more of shorter ones. bf16: matrix products in bfloat16. `passes` counts the
+    forward passes so far, one for each coalition.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class MaskedClassifier:
             raise ValueError("masking='delete' needs a tokenizer with a padding token; set tokenizer.pad_token")
         self.model, self.tokenizer, self.masking, self.batch_size = model.eval(), tokenizer, masking, batch_size
         self.passes, self.bf16 = 0, bf16
+        self.offset = position_offset(model) if masking == "attention" else None
+        self.packs: bool | None = False if self.offset is None else None  # None: not known yet
 
     @property
     def device(self) -> torch.device:
@@ -94,8 +98,9 @@ class MaskedClassifier:
         words, texts, coalitions = words.to(device), texts.to(device), coalitions.to(device)
         owner, real = words.owner[texts], words.inputs["attention_mask"][texts].bool()
         visible = torch.where(owner >= 0, coalitions.gather(1, owner.clamp_min(0)), real)  # (R, n)
+        self._decide(words, texts, visible)
         # Rows of like length together, without the columns at the end that are padding in all of them.
-        lengths = visible.sum(-1) if self.masking == "delete" else real.sum(-1)
+        lengths = visible.sum(-1) if self._moves else real.sum(-1)
         order = lengths.argsort(descending=True, stable=True)
         ends = (real * torch.arange(1, real.shape[1] + 1, device=device)).amax(1)
         parts = []
@@ -120,7 +125,7 @@ class MaskedClassifier:
         columns, tokens = torch.stack([ends, lengths]).tolist()
         start = 0
         while start < len(columns):
-            stop = start + self._batch_rows(max(columns[start], 1))
+            stop = start + self._batch_rows(max((tokens if self._moves else columns)[start], 1))
             yield order[start:stop], max(columns[start:stop]), tokens[start]
             start = stop
 
@@ -132,17 +137,30 @@ class MaskedClassifier:
 
     def _masked(self, inputs: dict[str, Tensor], visible: Tensor, tokens: int) -> dict[str, Tensor]:
         """The inputs with the other tokens hidden; tokens: the maximal number of visible ones in a row."""
-        if self.masking == "attention":
-            return {**inputs, "attention_mask": visible.long()}
         if self.masking == "token":
             hidden = ~visible & inputs["attention_mask"].bool()
             return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
-        order = (~visible).long().argsort(dim=-1, stable=True)[:, :tokens]  # visible tokens first, in their order
-        moved = {name: value.gather(1, order) for name, value in inputs.items()}
-        moved["attention_mask"] = visible.gather(1, order).long()
-        padding = ~moved["attention_mask"].bool()
-        moved["input_ids"] = moved["input_ids"].masked_fill(padding, self.tokenizer.pad_token_id)
-        return moved
+        if self.masking == "delete":
+            return move_together(inputs, visible, tokens, self.tokenizer.pad_token_id)
+        if self.packs and self.offset is not None:
+            return pack(inputs, visible, tokens, self._padding, self.offset)
+        return {**inputs, "attention_mask": visible.long()}
+
+    @property
+    def _moves(self) -> bool:
+        """Whether hidden tokens are left out."""
+        return self.masking == "delete" or bool(self.packs)
+
+    @property
+    def _padding(self) -> int:
+        return self.tokenizer.pad_token_id or 0  # a token that is not looked at
+
+    def _decide(self, words: Words, texts: Tensor, visible: Tensor) -> None:
+        """Measure, once, whether hidden tokens can be left out."""
+        if self.packs is None and self.offset is not None:
+            rows = slice(0, MAX_CPU_ROWS)
+            inputs = {name: value[texts[rows]] for name, value in words.inputs.items()}
+            self.packs = same_answers(self.model, inputs, visible[rows], self._padding, self.offset)
 
 
 class ConfidenceGame(Game):

@@ -16,6 +16,8 @@ FILE = "misfit.json"
 EPSILON = 0.003
 WORD_FEATURES = ("constant", "activity", "text", "words", "doubt")
 PAIR_FEATURES = ("constant", "value", "activity", "text", "words", "doubt")
+# Masked passes after which the factor `refined` was measured; a Gaussian process that knows more needs less of it.
+FEW = 32
 # Below this share of the variance of v(C) a game should not be relied upon.
 MIN_FIT = 0.5
 
@@ -24,14 +26,18 @@ MIN_FIT = 0.5
 class ErrorScale:
     """s = factor exp(sum over k of b_k x_k),   so that value -+ 1.96 s holds the classifier's own value in 95% of cases
 
-    coefficients: b; factor: of one pass; refined: of the standard errors that masked passes leave. The features x of a
-    word: 1, log of its activity (`GameValues.activity`), log of the text's root mean square activity,
-    log of the number of words, log of 1 - p. Of a pair: also log |interaction|, and the activity is that of both.
+    coefficients: b; factor: of one pass; refined: of the standard errors that FEW masked passes leave. The features x
+    of a word: 1, log of its activity (`GameValues.activity`), log of the text's root mean square activity, log of the
+    number of words, log of 1 - p. Of a pair: also log |interaction|, and the activity is that of both.
     """
 
     coefficients: tuple[float, ...]
     factor: float = 1.0
     refined: float = 1.0
+
+    def left_by(self, passes: int) -> float:
+        """1 + (refined - 1) FEW / passes: what the standard errors that more passes leave are multiplied with."""
+        return 1 + (self.refined - 1) * min(1.0, FEW / passes)
 
     def __call__(self, features: Tensor) -> Tensor:
         """s of values with these features, (..., k) -> (...)."""

@@ -10,12 +10,13 @@ from spinformer._base import checks
 from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
-from spinformer.games.designs import paired_design
 from spinformer.games.evidence import regress
+from spinformer.games.gaussian import order_ratios
 from spinformer.games.quadrature import GAME_INDICES, GameValues, estimate_all, player_weights
+from spinformer.games.selection import ORDER, informative_design
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
-from spinformer.models.misfit import ErrorScale, Misfit, features
+from spinformer.models.misfit import FEW, ErrorScale, Misfit, features
 
 PASSES = 128  # masked passes of each text
 BATCH = 16  # texts at a time
@@ -27,7 +28,7 @@ Z = 1.96
 
 class Row(NamedTuple):
     """Values of one index of one text: features, (m, k); error: mean and standard deviation of the classifier's value
-    less the game's, (m,) each; refined: the same error after a quarter of the passes, and its own standard error.
+    less the game's, (m,) each; refined: the same error after FEW of the passes, and its own standard error.
     """
 
     features: Tensor
@@ -66,7 +67,7 @@ def measure_misfit(
         game = games.game(target)
         values = estimate_all(game, seed=torch.tensor(seed))
         counts = words.counts.tolist()
-        designs = [paired_design(count, passes + 1, torch.tensor(seed)) for count in counts]
+        designs = [_design(values.row(row, count), passes, seed) for row, count in enumerate(counts)]
         width = max(counts)
         asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)
         for row, design in enumerate(designs):
@@ -87,11 +88,17 @@ def measure_misfit(
     return Misfit(scales, fit, len(texts), passes, longest)
 
 
+def _design(values: GameValues, passes: int, seed: int) -> Tensor:
+    """The coalitions that an explanation with so many passes asks about."""
+    ratios = order_ratios(values.shapley.values.shape[1], ORDER, player_weights(values.activity[0]))
+    return informative_design(ratios, passes + 1, torch.tensor(seed))
+
+
 def _rows(values: GameValues, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
-    """For each index, what all passes and a quarter of them say of v - g."""
+    """For each index, what all passes and FEW of them say of v - g."""
     weights = player_weights(values.activity[0])
     full = regress(design, error, weights=weights)
-    few = max(4, len(design) // 4)
+    few = min(FEW, len(design) // 2)
     known = len(design) == 2 ** min(design.shape[1], 62)
     refined = full if known else regress(design[:few], error[:few], weights=weights)
     mask = torch.ones(1, design.shape[1], dtype=torch.bool)

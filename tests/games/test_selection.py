@@ -1,0 +1,86 @@
+"""Coalitions that tell most."""
+
+import pytest
+import torch
+
+from spinformer.games import TableGame, exact_values
+from spinformer.games.designs import all_coalitions, paired_design
+from spinformer.games.evidence import regress
+from spinformer.games.gaussian import Quadrature, order_ratios
+from spinformer.games.selection import CHOSEN, ORDER, _choose, _pairs, informative_design
+from tests.games.test_evidence import position
+from tests.games.test_quadrature import smooth_tables
+
+
+@pytest.mark.parametrize(("players", "count"), [(2, 3), (5, 12), (5, 40), (9, 64), (12, 200), (30, 100), (70, 33)])
+def test_different_coalitions_and_their_complements(players: int, count: int) -> None:
+    design = informative_design(order_ratios(players, ORDER), count, torch.tensor(1))
+    assert len(design) <= count
+    assert len(design) == len(design.unique(dim=0))
+    assert not design[0].any()
+    assert design[1].all()
+    if len(design) < 2**players:
+        assert torch.equal(design[2::2], ~design[3::2])
+
+
+def test_a_larger_count_begins_with_the_same() -> None:
+    weights = torch.rand(12, generator=torch.Generator().manual_seed(0)) + 0.1
+    ratios = order_ratios(12, ORDER, weights / weights.mean())
+    few, more, many = (
+        informative_design(ratios, count, torch.tensor(4)) for count in (40, 2 * CHOSEN + 2, 2 * CHOSEN + 200)
+    )
+    assert torch.equal(more[: len(few)], few)
+    assert torch.equal(many[: len(more)], more)
+    assert len(many) == 2 * CHOSEN + 200
+
+
+def test_each_pair_takes_most_variance_from_the_values() -> None:
+    """Against plain posterior variances: of all pairs of five players, the next one chosen leaves least."""
+    weights = torch.tensor([2.0, 1.0, 1.0, 0.5, 0.5])
+    ratios, pool = order_ratios(5, ORDER, weights), _pairs(5, 15, torch.tensor(0))
+    chosen = _choose(pool, ratios, 4)
+
+    def left(rows: list[int]) -> float:
+        half = torch.cat([torch.zeros(1, 5, dtype=torch.bool), pool[rows]])
+        asked = Quadrature(torch.cat([half, ~half]), ratios)
+        total = 0.0
+        for name, importance in (("SV", 1.0), ("SII", 0.3)):
+            before = Quadrature(torch.cat([half[:1], ~half[:1]]), ratios)
+            scale = before_asking(name, ratios)
+            after = asked.deviations(name).square().sum() / (2 if name == "SII" else 1)
+            total += importance**2 * float(after / scale)
+            assert after <= before.deviations(name).square().sum()
+        return total
+
+    for count in range(len(chosen)):
+        rest = [row for row in range(len(pool)) if row not in chosen[:count]]
+        best = min(rest, key=lambda row: left([*chosen[:count], row]))
+        assert left([*chosen[:count], chosen[count]]) == pytest.approx(left([*chosen[:count], best]), rel=1e-6)
+
+
+def before_asking(name: str, ratios: torch.Tensor) -> torch.Tensor:
+    from spinformer.games.gaussian import index_variances
+
+    return index_variances(name, ratios).sum()
+
+
+def test_values_are_nearer_than_with_drawn_ones() -> None:
+    """12 games of 11 players, 128 coalitions: two thirds of the mean error at most (measured: 0.049 for 0.093)."""
+    errors = []
+    for seed, table in enumerate(smooth_tables(11, 12)):
+        exact = exact_values(TableGame(table), "SV")
+        designs = (
+            paired_design(11, 129, torch.tensor(seed)),
+            informative_design(order_ratios(11, ORDER), 129, torch.tensor(seed)),
+        )
+        found = [regress(design, table[position(design)]).shapley.values[0] for design in designs]
+        errors.append([float((each - exact).norm() / exact.norm()) for each in found])
+    drawn, chosen = torch.tensor(errors).mean(0).tolist()
+    assert chosen < drawn * 2 / 3
+
+
+def test_players_who_matter_are_asked_about() -> None:
+    """Of 12 players 3 do everything: their 8 coalitions are among the first 4 pairs, beside none and all."""
+    weights = torch.tensor([4.0] * 3 + [1e-3] * 9)
+    design = informative_design(order_ratios(12, ORDER, weights / weights.mean()), 10, torch.tensor(0))
+    assert len(design[:, :3].unique(dim=0)) == len(all_coalitions(3))
