@@ -9,6 +9,7 @@ from pathlib import Path
 
 CHECKPOINT = "checkpoints/neurogame-minilm-nli"
 DEFAULTS = ("runs/nli", "runs/grounding", "runs/attractor")  # where the commands keep models unless told otherwise
+MARKS = ("{data}", "{runs}", "{checkpoint}", "{minilm}")
 # What a user must name, and how it is written where it is not known: key -> (flag, placeholder).
 INPUTS: Mapping[str, tuple[str, str]] = {
     "data": ("--data", "CORPORA"),
@@ -21,7 +22,7 @@ INPUTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Step:
-    """One result. name: of its file; words: the command, in which {data}, {runs} and {checkpoint} stand for folders;
+    """One result. name: of its file; words: the command, in which the words in braces stand for folders (MARKS);
     options: keys of INPUTS that the command takes as they are; folder: where in {runs} models are kept; makes, uses:
     models in {runs} that a later step needs, and that this one does; gpu: whether it takes days without a GPU; extra:
     whether it is run only when it is named or another needs its models; removed: why it cannot be made again.
@@ -40,7 +41,7 @@ class Step:
     @property
     def inputs(self) -> tuple[str, ...]:
         """Keys of INPUTS that the step needs, those inside of its words too."""
-        inside = ["data"] if any("{data}" in word for word in self.words) else []
+        inside = [key for key in ("data", "minilm") if any(f"{{{key}}}" in word for word in self.words)]
         return tuple(dict.fromkeys([*self.options, *inside]))
 
     @property
@@ -48,7 +49,7 @@ class Step:
         """The command without options that name files: what tells it from the others."""
         kept: list[str] = []
         for word in self.words:
-            if not any(mark in word for mark in ("{data}", "{runs}", "{checkpoint}")):
+            if not any(mark in word for mark in MARKS):
                 kept.append(f"'{word}'" if "{" in word else word)
             elif kept[-1].startswith("--"):
                 kept.pop()
@@ -58,7 +59,7 @@ class Step:
         """The words of the command line after `spinformer`, with placeholders for what `inputs` does not name."""
         given = {key: placeholder.rpartition("=")[2] for key, (_, placeholder) in INPUTS.items()} | dict(inputs)
         words = [*self.words]
-        for mark, folder in (("{data}", given["data"]), ("{runs}", runs), ("{checkpoint}", checkpoint)):
+        for mark, folder in zip(MARKS, (given["data"], runs, checkpoint, given["minilm"]), strict=True):
             words = [word.replace(mark, folder) for word in words]
         for key in self.options:
             flag, placeholder = INPUTS[key]
@@ -92,11 +93,18 @@ def _nli(
 
 
 def _grounding(
-    stage: str, models: Sequence[str], *more: str, name: str = "", texts: bool = True, folder: str = "grounding"
+    stage: str,
+    models: Sequence[str],
+    *more: str,
+    name: str = "",
+    texts: str = "snli_train mnli_train",
+    test: str = "snli_test",
+    folder: str = "grounding",
 ) -> Step:
+    """texts: files to ground on, none for a stage that needs none; test: the file to measure on."""
     words = ["reproduce", "grounding", "--stage", stage, "--model", *models]
-    words += ["--texts", "{data}/snli_train.jsonl.gz+{data}/mnli_train.jsonl.gz"] if texts else []
-    words += ["--test", "{data}/snli_test.jsonl.gz", *more, *(("--name", name) if name else ())]
+    words += ["--texts", "+".join(f"{{data}}/{file}.jsonl.gz" for file in texts.split())] if texts else []
+    words += ["--test", f"{{data}}/{test}.jsonl.gz", *more, *(("--name", name) if name else ())]
     uses = tuple(model.removeprefix("{runs}/") for model in models if model.startswith("{runs}/"))
     return Step(name or f"grounding-{stage}", tuple(words), folder=folder, uses=uses, gpu=True)
 
@@ -120,6 +128,13 @@ SINGLE = ("nli/single/hypothesis-0",)
 BOTH = ("data", "minilm", "mpnet")
 MARKED = ("--highlights", "{data}/esnli_highlights.jsonl.gz")
 CLOSE = ("--epochs", "4", "--subsets", "8", "--batch-size", "256")
+SST2 = ("sst2/minilm-sst2",)
+SST2_TRAINING = (
+    *("train", "nli", "--encoder", "{minilm}", "--head", "cls", "--output", "{runs}/sst2/minilm-sst2"),
+    *("--train", "{data}/sst2_train.jsonl.gz", "--dev", "{data}/sst2_dev.jsonl.gz"),
+    *("--first", "text", "--label", "label", "--names", "negative", "positive"),
+    *("--epochs", "3", "--batch-size", "256", "--learning-rate", "2e-4"),
+)
 ONE, HALF = ("--seeds", "1"), ("--count", "500", "--bf16")
 OLD_CODE = "the code for it was removed; commit 91dd5b7 is the last that has it"
 
@@ -148,12 +163,32 @@ STEPS: tuple[Step, ...] = (
     _grounding("frozen", OWN, *ONE, "--batch-size", "256", "--count", "200", name="grounding-time", folder="time"),
     _grounding("frozen", _in_runs(APART), name="grounding-frozen-taught"),
     _grounding("methods", _in_runs(APART), name="grounding-methods-taught"),
-    _grounding("together", _in_runs(TAUGHT), texts=False),
-    _grounding("together", _in_runs(GROUNDED), *HALF, name="grounding-together-half", texts=False),
+    _grounding("together", _in_runs(TAUGHT), texts=""),
+    _grounding("together", _in_runs(GROUNDED), *HALF, name="grounding-together-half", texts=""),
     _grounding("frozen", _in_runs(SINGLE), "--first", "hypothesis", *ONE, *HALF, name="grounding-single"),
     Step("grounding-forms", (), removed=OLD_CODE),
     _grounding("exact", OWN, *CLOSE, name="exactness-snli", folder="exactness"),
-    _grounding("peers", OWN, *CLOSE, name="exactness-snli-peers", texts=False, folder="exactness"),
+    _grounding("peers", OWN, *CLOSE, name="exactness-snli-peers", texts="", folder="exactness"),
+    _grounding("exact", OWN, *CLOSE, name="exactness-mnli", test="mnli_dev_matched", folder="exactness"),
+    Step("sst2", SST2_TRAINING, makes=SST2, gpu=True, extra=True),
+    _grounding(
+        "exact",
+        _in_runs(SST2),
+        *("--first", "text", "--splices", "90000", "--epochs", "10", *CLOSE[2:]),
+        name="exactness-sst2",
+        texts="sst2_train goemotions_train imdb_train",
+        test="sst2_dev",
+        folder="exactness-sst2",
+    ),
+    _grounding(
+        "peers",
+        _in_runs(SST2),
+        *("--first", "text", *CLOSE[2:]),
+        name="exactness-sst2-peers",
+        texts="",
+        test="sst2_dev",
+        folder="exactness-sst2",
+    ),
     Step("negation", ("reproduce", "negation", "--model", "{checkpoint}", "--monli", "{data}/monli.jsonl.gz")),
     _attractor("attractor", "compute"),
     _attractor("attractor-use", "use"),

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         for number, step in enumerate(steps, 1):
             print(f"[{number} of {len(steps)}] {step.name}: {step.short}", flush=True)
             status = main(_command(step, inputs, args))
-            if status != 0 and not (args.results / f"{step.name}.json").is_file():
+            if status != 0 and not _made(step, args.results):
                 raise ValueError(f"{step.name} failed; the same command continues from here")
             if step.name == "attractor":
                 _draw_attractor(args)
@@ -78,7 +78,7 @@ def plan(only: Sequence[str], results: Path, runs: Path, *, anew: bool = False) 
         for step in STEPS
         if not step.removed
         and (step.name in only or (not only and not step.extra))
-        and (anew or not (results / f"{step.name}.json").is_file())
+        and (anew or not _made(step, results))
     }
     makers = {model: step.name for step in STEPS for model in step.makes}
     for step in reversed(STEPS):  # a step comes after those whose models it uses
@@ -117,9 +117,16 @@ def _check(steps: Sequence[Step], inputs: dict[str, str]) -> None:
 
 
 def _command(step: Step, inputs: dict[str, str], args: argparse.Namespace) -> list[str]:
-    """The words of the step, with the folder that results go to."""
+    """The words of the step, with the folder that results go to; a training has none."""
     words = step.command(inputs, args.runs, str(ROOT / CHECKPOINT))
+    if step.words[0] == "train":
+        return words
     return [*words, "--output" if step.words[0] == "bench" else "--results", str(args.results)]
+
+
+def _made(step: Step, results: Path) -> bool:
+    """Whether the step's result is there."""
+    return (results / f"{step.name}.json").is_file()
 
 
 def _draw_attractor(args: argparse.Namespace) -> None:
@@ -135,6 +142,6 @@ def _draw_attractor(args: argparse.Namespace) -> None:
 def _list(args: argparse.Namespace) -> int:
     width = max(len(step.name) for step in STEPS)
     for step in STEPS:
-        there = "there" if (args.results / f"{step.name}.json").is_file() else "not run"
+        there = "there" if _made(step, args.results) else "model" if step.words[:1] == ("train",) else "not run"
         print(f"{step.name:<{width}}  {there:<8} {step.short if step.words else step.removed}")
     return 0

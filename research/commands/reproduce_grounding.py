@@ -24,6 +24,7 @@ from typing import Any
 import torch
 
 from research.commands.options import add_results
+from research.experiments.splices import with_splices
 from spinformer._base import records
 from spinformer._base.parallel import run_tasks
 from spinformer._base.progress import progress
@@ -52,6 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first", help="column of the text, if the files have pairs and the model takes single texts")
     parser.add_argument(
         "--count", type=int, help=f"measure on this many texts (default: the first 1000; for {', '.join(SHORT)} 100)"
+    )
+    parser.add_argument(
+        "--splices",
+        type=int,
+        help="ground on the sentences of the texts and so many splices of them (default: neither)",
     )
     parser.add_argument("--limit", type=int, help="ground on this many texts, drawn at random (default all)")
     parser.add_argument(
@@ -102,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
             "stage": args.stage,
             "count": args.count if args.stage in SHORT else len(test),
             "texts": len(train),
+            "splices": args.splices,
             "seeds": args.seeds,
             "bf16": args.bf16,
             **vars(options),
@@ -119,6 +126,8 @@ def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
     if args.stage not in SHORT:
         test = test.select(range(min(args.count, len(test))))
     train = test if args.texts is None else load_texts(args.texts, first=args.first, labelled=False)
+    if args.splices is not None:
+        train = with_splices(train, args.splices)
     if args.limit is not None:
         order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))  # files may be sorted
         train = train.select(order[: args.limit].tolist())

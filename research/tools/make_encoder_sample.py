@@ -30,8 +30,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ENCODER_SAMPLE)
     args = parser.parse_args()
 
-    tokenizer = AutoTokenizer.from_pretrained(args.encoder)
-    model = AutoModel.from_pretrained(args.encoder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(args.encoder, trust_remote_code=False)
+    model = AutoModel.from_pretrained(args.encoder, trust_remote_code=False).eval()
     with gzip.open(args.pairs, "rt") as file:
         rows = [json.loads(line) for line in file]
     random.Random(args.seed).shuffle(rows)
