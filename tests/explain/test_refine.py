@@ -36,7 +36,7 @@ def head(model):
     scales = {}
     for name in GAME_INDICES:
         count = len(WORD_FEATURES if name in ("SV", "BV") else PAIR_FEATURES)
-        scales[name] = ErrorScale((-2.3, *[0.0] * (count - 1)), refined=1.2)
+        scales[name] = ErrorScale((-2.3, *[0.0] * (count - 1)), refined=(1.2, 1.1))
     head.misfit = Misfit(scales, 0.9, 40, 128, 20)
     return head
 

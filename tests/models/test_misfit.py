@@ -12,7 +12,7 @@ from spinformer.explain import Explainer, Explanation
 from spinformer.explain.grounded import UNMEASURED
 from spinformer.games.quadrature import GAME_INDICES
 from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
-from spinformer.models.misfit import FILE, PAIR_FEATURES, WORD_FEATURES, ErrorScale, Misfit
+from spinformer.models.misfit import FILE, PAIR_FEATURES, WORD_FEATURES, ErrorScale, Misfit, _scale
 from tests.explain.toys import bert, tokenizer
 
 METHODS = ("shapley", "banzhaf", "field", "attention")
@@ -25,7 +25,7 @@ def misfit(fit=0.9, words=20, constant=-3.0):
     scales = {}
     for name in GAME_INDICES:
         count = len(WORD_FEATURES if name in ("SV", "BV") else PAIR_FEATURES)
-        scales[name] = ErrorScale((constant, *[0.0] * (count - 1)), factor=2.0, refined=1.25)
+        scales[name] = ErrorScale((constant, *[0.0] * (count - 1)), factor=2.0, refined=(1.5, 1.25))
     return Misfit(scales, fit, texts=40, passes=128, words=words)
 
 
@@ -167,3 +167,15 @@ class TestNotes:
         unfaithful = explainer(model, head, misfit(fit=0.09))
         assert unfaithful(TEXTS[0], method="leave-one-out").notes == ()
         assert unfaithful(TEXTS[0], method="kernel-shap").notes == ()
+
+
+def test_factors_of_more_passes():
+    """On a line in log passes between 32 and 64, then towards 1."""
+    scale = ErrorScale((0.0,), refined=(2.0, 1.5))
+    assert [scale.left_by(passes) for passes in (4, 32, 64, 128, 6400)] == [2.0, 2.0, 1.5, 1.25, 1.005]
+    assert scale.left_by(45) == pytest.approx(1.75, abs=0.01)
+
+
+def test_one_factor_of_earlier_versions():
+    stored = {"coefficients": [0.0] * 5, "factor": 1.0, "refined": 1.3}
+    assert _scale("SV", stored).refined == (1.3, 1.3)

@@ -135,7 +135,7 @@ class TestCoverage:
         assert (measured.texts, measured.passes, measured.words) == (30, 128, 10)
         for name, (error, stderr) in scales(measured, classifier, data[1]).items():
             assert 0.9 <= float((error.abs() <= 1.96 * stderr).double().mean()) <= 0.998, name
-            assert 1 <= measured.scales[name].refined < 3, name
+            assert all(1 <= factor < 3 for factor in measured.scales[name].refined), name
 
     def test_larger_errors_have_larger_scales(self, measured, classifier, monkeypatch):
         monkeypatch.setattr("tests.training.test_calibration.SINGLE", 4 * SINGLE)
@@ -174,7 +174,7 @@ class TestMeasurement:
         measured = measure_misfit(OffHead(classifier), classifier, Texts(["man", "dog", "cat"]))
         for name in GAME_INDICES:
             scale = measured.scales[name]
-            assert all(torch.tensor([*scale.coefficients, scale.factor, scale.refined]).isfinite())
+            assert all(torch.tensor([*scale.coefficients, scale.factor, *scale.refined]).isfinite())
 
     def test_too_few_passes(self, classifier):
         with pytest.raises(ValueError, match="passes must be an integer of at least 16; got 8"):

@@ -16,8 +16,8 @@ FILE = "misfit.json"
 EPSILON = 0.003
 WORD_FEATURES = ("constant", "activity", "text", "words", "doubt")
 PAIR_FEATURES = ("constant", "value", "activity", "text", "words", "doubt")
-# Masked passes after which the factor `refined` was measured; a Gaussian process that knows more needs less of it.
-FEW = 32
+# Masked passes after which the factors `refined` are measured.
+REFINED = (32, 64)
 # Below this share of the variance of v(C) a game should not be relied upon.
 MIN_FIT = 0.5
 
@@ -26,18 +26,26 @@ MIN_FIT = 0.5
 class ErrorScale:
     """s = factor exp(sum over k of b_k x_k),   so that value -+ 1.96 s holds the classifier's own value in 95% of cases
 
-    coefficients: b; factor: of one pass; refined: of the standard errors that FEW masked passes leave. The features x
-    of a word: 1, log of its activity (`GameValues.activity`), log of the text's root mean square activity, log of the
+    coefficients: b; factor: of one pass; refined: of the standard errors that REFINED masked passes leave. The features
+    x of a word: 1, log of its activity (`GameValues.activity`), log of the text's root mean square activity, log of the
     number of words, log of 1 - p. Of a pair: also log |interaction|, and the activity is that of both.
     """
 
     coefficients: tuple[float, ...]
     factor: float = 1.0
-    refined: float = 1.0
+    refined: tuple[float, float] = (1.0, 1.0)
 
     def left_by(self, passes: int) -> float:
-        """1 + (refined - 1) FEW / passes: what the standard errors that more passes leave are multiplied with."""
-        return 1 + (self.refined - 1) * min(1.0, FEW / passes)
+        """What the standard errors that so many passes leave are multiplied with.
+
+        Between the numbers of REFINED, on a line in log passes; beyond them a Gaussian process knows itself better and
+        better: 1 + (refined - 1) 64 / passes.
+        """
+        (few, more), (first, last) = REFINED, self.refined
+        if passes >= more:
+            return 1 + (last - 1) * more / passes
+        share = max(0.0, math.log(passes / few) / math.log(more / few)) if passes > 0 else 0.0
+        return first + (last - first) * share
 
     def __call__(self, features: Tensor) -> Tensor:
         """s of values with these features, (..., k) -> (...)."""
@@ -108,10 +116,12 @@ class Misfit:
 def _scale(name: str, stored: dict[str, object]) -> ErrorScale:
     coefficients, factor, refined = (stored[key] for key in ("coefficients", "factor", "refined"))
     count = len(WORD_FEATURES) if name in ("SV", "BV") else len(PAIR_FEATURES)
-    numbers = [*coefficients, factor, refined] if isinstance(coefficients, list) else []
-    if len(numbers) != count + 2 or not all(isinstance(x, int | float) and math.isfinite(x) for x in numbers):
-        raise ValueError(f"{name} must have {count} coefficients and two factors, all finite")
-    return ErrorScale(tuple(float(x) for x in numbers[:count]), float(numbers[-2]), float(numbers[-1]))
+    after = refined if isinstance(refined, list) else [refined, refined]  # one factor for all, in earlier versions
+    numbers = [*coefficients, factor, *after] if isinstance(coefficients, list) else []
+    if len(numbers) != count + 3 or not all(isinstance(x, int | float) and math.isfinite(x) for x in numbers):
+        raise ValueError(f"{name} must have {count} coefficients, a factor and two more, all finite")
+    weights, (one_pass, *later) = numbers[:count], numbers[count:]
+    return ErrorScale(tuple(map(float, weights)), float(one_pass), (float(later[0]), float(later[1])))
 
 
 def features(index: str, values: GameValues, confidence: Tensor, mask: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from spinformer.games.quadrature import GAME_INDICES, GameValues, estimate_all, 
 from spinformer.games.selection import ORDER, informative_design
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
-from spinformer.models.misfit import FEW, ErrorScale, Misfit, features
+from spinformer.models.misfit import REFINED, ErrorScale, Misfit, features
 
 PASSES = 128  # masked passes of each text
 BATCH = 16  # texts at a time
@@ -28,7 +28,8 @@ Z = 1.96
 
 class Row(NamedTuple):
     """Values of one index of one text: features, (m, k); error: mean and standard deviation of the classifier's value
-    less the game's, (m,) each; refined: the same error after FEW of the passes, and its own standard error.
+    less the game's, (m,) each; refined: the same error after each of REFINED passes, and its own standard error,
+    (2, m) each.
     """
 
     features: Tensor
@@ -95,30 +96,32 @@ def _design(values: GameValues, passes: int, seed: int) -> Tensor:
 
 
 def _rows(values: GameValues, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
-    """For each index, what all passes and FEW of them say of v - g."""
+    """For each index, what all passes and REFINED of them say of v - g."""
     weights = player_weights(values.activity[0])
     full = regress(design, error, weights=weights)
-    few = min(FEW, len(design) // 2)
     known = len(design) == 2 ** min(design.shape[1], 62)
-    refined = full if known else regress(design[:few], error[:few], weights=weights)
+    sizes = [min(count, len(design) // 2) for count in REFINED]
+    parts = [full if known else regress(design[:size], error[:size], weights=weights) for size in sizes]
     mask = torch.ones(1, design.shape[1], dtype=torch.bool)
     rows = {}
     for name in GAME_INDICES:
         x = features(name, values, confidence, mask)[0]
-        one, other = full.by_index[name], refined.by_index[name]
-        columns = [part[0].double() for part in (one.values, one.stderr, other.values, other.stderr)]
+        estimates = [each.by_index[name] for each in (full, *parts)]
+        columns = [part[0].double() for each in estimates for part in (each.values, each.stderr)]
         if x.dim() == 3:
             first, second = torch.triu_indices(len(x), len(x), 1)
             kept = torch.linspace(0, len(first) - 1, min(PAIRS, len(first))).long()
             x, *columns = (part[first[kept], second[kept]] for part in (x, *columns))
-        mean, deviation, after, stderr = columns
-        rows[name] = Row(x, mean, deviation, mean - after, stderr)
+        mean, deviation, *after = columns
+        errors, stderr = torch.stack([mean - part for part in after[::2]]), torch.stack(after[1::2])
+        rows[name] = Row(x, mean, deviation, errors, stderr)
     return rows
 
 
 def _fit(rows: list[Row], generator: torch.Generator) -> ErrorScale:
     """argmin over b of sum over values of log s^2 + (mean^2 + deviation^2) / s^2, each text counting once."""
-    x, mean, deviation, refined, stderr = (torch.cat(column) for column in zip(*rows, strict=True))
+    x, mean, deviation = (torch.cat([row[place] for row in rows]) for place in range(3))
+    refined, stderr = (torch.cat([row[place] for row in rows], 1) for place in (3, 4))
     sizes = torch.tensor([len(row.mean) for row in rows])
     weight = (1 / sizes.clamp_min(1)).repeat_interleave(sizes).double() / len(rows)
     if not len(x):  # texts of one word have no pairs
@@ -141,11 +144,12 @@ def _fit(rows: list[Row], generator: torch.Generator) -> ErrorScale:
     scale = (x @ b.detach()).exp()
     noise = torch.randn(DRAWS, len(mean), dtype=torch.float64, generator=generator)
     ratio = (mean + deviation * noise).abs() / scale
-    known = stderr > 1e-6
-    after = (refined + deviation * noise).abs()[:, known] / stderr[known]
-    coefficients = tuple(b.detach().tolist())
-    factor = _quantile(ratio, weight, len(rows))
-    return ErrorScale(coefficients, factor, _quantile(after, weight[known], len(rows), least=1.0))
+    factors = [_quantile(ratio, weight, len(rows))]
+    for error, own in zip(refined, stderr, strict=True):
+        known = own > 1e-6
+        after = (error + deviation * noise).abs()[:, known] / own[known]
+        factors.append(_quantile(after, weight[known], len(rows), least=1.0))
+    return ErrorScale(tuple(b.detach().tolist()), factors[0], (factors[1], factors[2]))
 
 
 def _quantile(ratio: Tensor, weight: Tensor, texts: int, least: float = 0.0) -> float:
