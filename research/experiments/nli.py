@@ -104,8 +104,8 @@ def run_job(job: Job, folders: Folders, stage_folder: Path, sets: Sequence[str],
         else train_classifier(recipe, output, resume=resume, quiet=True)
     )
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = AutoModelForSequenceClassification.from_pretrained(output).to(device)
-    tokenizer = AutoTokenizer.from_pretrained(output)
+    model = AutoModelForSequenceClassification.from_pretrained(output, trust_remote_code=False).to(device)
+    tokenizer = AutoTokenizer.from_pretrained(output, trust_remote_code=False)
     started = time.perf_counter()
     scores, max_length = {}, record["recipe"]["max_length"]
     for name in sets:
@@ -158,7 +158,8 @@ def added_parameters(model: Any) -> int | None:
 
 def _can_resume(output: Path, recipe: ClassifierRecipe) -> bool:
     """Whether the folder holds a run of this recipe that was stopped, with checkpoints to continue from."""
-    from spinformer.training.classifier.train import RECIPE, RECORD, last_checkpoint
+    from spinformer.training.classifier.checkpoints import last_checkpoint
+    from spinformer.training.classifier.train import RECIPE, RECORD
 
     if not recipe.save_steps or (output / RECORD).is_file() or not (output / RECIPE).is_file():
         return False
@@ -175,7 +176,7 @@ def _save_part(joint: str, head: str, output: Path) -> dict[str, Any]:
 
     model = NeuroGameForSequenceClassification.from_pretrained(joint).part(head)
     model.save_pretrained(output)
-    AutoTokenizer.from_pretrained(joint).save_pretrained(output)
+    AutoTokenizer.from_pretrained(joint, trust_remote_code=False).save_pretrained(output)
     trained: dict[str, Any] = json.loads((Path(joint) / RECORD).read_text())
     count = sum(parameter.numel() for parameter in model.parameters())
     losses = [entry for entry in trained["history"] if "eval_accuracy" not in entry]  # scores are of all heads together

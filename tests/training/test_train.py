@@ -27,9 +27,10 @@ from spinformer.cli import main
 from spinformer.data.features import Collate, Features
 from spinformer.data.texts import Texts
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
+from spinformer.training.classifier.checkpoints import COMPLETE, earlier_seconds, last_checkpoint
 from spinformer.training.classifier.recipe import ClassifierRecipe
-from spinformer.training.classifier.train import last_checkpoint, train_classifier
-from spinformer.training.classifier.trainer import COMPLETE, ClassifierTrainer
+from spinformer.training.classifier.train import train_classifier
+from spinformer.training.classifier.trainer import ClassifierTrainer
 from tests.tiny import NLI, WORDS, rows, save_rows
 
 ROOT = Path(__file__).parents[2]
@@ -284,7 +285,7 @@ def test_so_many_updates_and_no_more(learnt, tmp_path):
     for left in (15, 10):
         if left == 10:
             shutil.rmtree(tmp_path / "run" / "checkpoint-15")
-        spent = float((tmp_path / "run" / f"checkpoint-{left}" / "complete").read_text())
+        spent = earlier_seconds(tmp_path / "run" / f"checkpoint-{left}")
         again = train_classifier(ClassifierRecipe.of(options), tmp_path / "run", resume=True, quiet=True)
         assert losses(again) == losses(record)
         assert [entry["eval_accuracy"] for entry in again["history"] if "eval_accuracy" in entry] == scores

@@ -54,6 +54,12 @@ def shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
         raise ValueError(f"{name} must have shape {tuple(expected)}; got {tuple(tensor.shape)}")
 
 
+def each(name: str, value: float | Tensor, batch: int) -> None:
+    """`value` is one number, or one for each of `batch` samples."""
+    if isinstance(value, Tensor) and tuple(value.shape) not in ((), (1,), (batch,)):
+        raise ValueError(f"{name} must be a number or have shape ({batch},); got {tuple(value.shape)}")
+
+
 def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
     """No NaN and no infinity. Skipped while compiling: the look at the data would break the graph.
 
@@ -75,6 +81,8 @@ def mask(name: str, tensor: Tensor | None, expected: Sequence[int], device: torc
     """`tensor` as booleans of this shape, each row with at least one true element; None stays None."""
     if tensor is None:
         return None
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
     if tensor.is_floating_point() or tensor.is_complex():
         raise TypeError(f"{name} must be boolean or 0/1 integers (true = a real token); got {tensor.dtype}")
     shape(name, tensor, expected)

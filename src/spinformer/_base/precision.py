@@ -7,6 +7,9 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
+# Numbers between two to this power and its inverse have squares, and sums of squares, well within float32.
+FAR = 30
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -14,6 +17,15 @@ R = TypeVar("R")
 def widen(tensor: Tensor) -> Tensor:
     """float16 and bfloat16 become float32; float32 and float64 stay."""
     return tensor if tensor.dtype == torch.float64 else tensor.float()
+
+
+def power_of_two(size: Tensor) -> Tensor:
+    """The power of two just below each of these sizes where it is far from 1, else 1.
+
+    Squares of what was divided by it neither overflow nor vanish, and ordinary numbers stay as they are.
+    """
+    exponent = size.log2().floor().clamp(-100, 100)
+    return torch.where(exponent.abs() > FAR, exponent.exp2(), 1.0)
 
 
 def full_precision(function: Callable[P, R]) -> Callable[P, R]:

@@ -8,6 +8,9 @@ is Ettinger's two-round 32-bit hash with small constants, so that 64-bit integer
 of 32 bits identify a stream.
 """
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,12 +19,25 @@ from torch import Tensor
 
 _MASK = 0xFFFFFFFF
 _GOLDEN = 0x9E3779B9
+_GLOBAL = threading.RLock()
 
 
 def draw_seed(generator: torch.Generator | None) -> Tensor:
     """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU."""
     device = generator.device if generator is not None else torch.device("cpu")
     return torch.randint(2**62, (), generator=generator, device=device).cpu()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Torch's global generator of the CPU seeded inside the block, and as it was before after it.
+
+    For what draws from it and cannot be given another, such as initial weights and dropout. One thread at a time: two
+    that saved and restored on their own would leave each other's numbers.
+    """
+    with _GLOBAL, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 def uniforms(seed: Tensor, rows: int, draws: int, columns: int, device: torch.device) -> Tensor:

@@ -19,17 +19,19 @@ PAGE = re.compile(r"/(config|theme\.css|gradio_api/theme\.css|favicon\.ico|robot
 ASSET = re.compile(r"/(assets|static)(/[\w.@~+-]+)+")
 EVENTS = re.compile(r"/gradio_api/(startup-events|queue/data|heartbeat/\w+)")
 JOIN = "/gradio_api/queue/join"
+SESSION = re.compile(r"[\w-]{1,64}")
 DONE = re.compile(r"/gradio_api/(cancel|reset)")
 
 
 class Guard:
     """An ASGI application before another: refuses requests that the page does not need, and adds security headers.
 
-    framed_by: hosts whose pages may show this one in a frame, as in a Content-Security-Policy.
+    functions: the numbers of the page's functions; framed_by: hosts whose pages may show this one in a frame, as in a
+    Content-Security-Policy.
     """
 
-    def __init__(self, app: Application, framed_by: str = "'self'") -> None:
-        self.app = app
+    def __init__(self, app: Application, functions: frozenset[int], framed_by: str = "'self'") -> None:
+        self.app, self.functions = app, functions
         policy = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; object-src 'none'; base-uri 'self'"
         self.headers = [
             (b"content-security-policy", f"{policy}; form-action 'self'; frame-ancestors {framed_by}".encode()),
@@ -55,8 +57,9 @@ class Guard:
             if body is None:
                 await _refuse(send, 413, f"A request may have {limits.BYTES} bytes.")
                 return
-            if path == JOIN and not _has_scalars_only(body):
-                await _refuse(send, 400, "Expected a list of texts, numbers and choices.")
+            refusal = _refusal(body, self.functions) if path == JOIN else None
+            if refusal is not None:
+                await _refuse(send, 400, refusal)
                 return
             receive = _replay(body, receive)
         else:
@@ -101,14 +104,22 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receiving
 
 
-def _has_scalars_only(body: bytes) -> bool:
-    """Whether the data of a request are scalars: no files, no addresses to fetch from."""
+def _refusal(body: bytes, functions: frozenset[int]) -> str | None:
+    """Why a request is not passed on: its data must be scalars (no files, no addresses to fetch from), its function one
+    of the page's, its session a short name."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
-        return False
+        content = None
     data = content.get("data") if isinstance(content, dict) else None
-    return isinstance(data, list) and all(item is None or isinstance(item, str | int | float) for item in data)
+    if not isinstance(data, list) or not all(item is None or isinstance(item, str | int | float) for item in data):
+        return "Expected a list of texts, numbers and choices."
+    number, session = content.get("fn_index"), content.get("session_hash")
+    if isinstance(number, bool) or not isinstance(number, int) or number not in functions:
+        return "Expected the number of a function of the page."
+    if not isinstance(session, str) or not SESSION.fullmatch(session):
+        return "Expected the name of a session, of letters and digits."
+    return None
 
 
 async def _refuse(send: Send, status: int, text: str) -> None:

@@ -15,6 +15,8 @@ DAMAGES = {"hide patches": 0.9, "add noise": 2.0}  # the largest amount of each
 SEEDS = 2**31 - 1
 # Requests that wait, requests that are worked on at once, and bytes of a request.
 QUEUE, AT_ONCE, BYTES = 64, 2, 64 * 1024
+# Seconds in which a request must arrive, connections that may wait for theirs, and visitors that are remembered.
+ARRIVAL, UNFINISHED, SESSIONS = 10.0, 100, 100
 _DRAWING = re.compile(rf"[0-9a-f]{{{2 * SIDE * SIDE}}}")
 
 

@@ -45,6 +45,7 @@ def build(classifier: Classifier, digits: Digits | None = None) -> Any:
             with gradio.Tab("Attractor", id="attractor"):
                 _attractor(gradio, digits or Digits())
     blocks.queue(max_size=limits.QUEUE, default_concurrency_limit=limits.AT_ONCE)
+    blocks.state_session_capacity = limits.SESSIONS
     return blocks
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from spinformer._base.extras import require
 from spinformer.app import limits
+from spinformer.app.connections import timed_protocol
 from spinformer.app.guard import Guard
 from spinformer.app.style import css, theme
 
@@ -19,7 +20,8 @@ def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...
     fastapi = require("fastapi", extra="app")
     trusted = require("starlette.middleware.trustedhost", extra="app").TrustedHostMiddleware
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.add_middleware(Guard, framed_by=framed_by)
+    functions = frozenset(number for number, function in blocks.fns.items() if function.fn is not None)
+    app.add_middleware(Guard, functions=functions, framed_by=framed_by)
     if hosts is not None:
         app.add_middleware(trusted, allowed_hosts=list(hosts))
     return gradio.mount_gradio_app(
@@ -55,6 +57,7 @@ def serve(blocks: Any, *, host: str = "127.0.0.1", port: int = 0, framed_by: str
         timeout_graceful_shutdown=2,
         server_header=False,
         ws="none",
+        http=timed_protocol(),
     )
     try:
         uvicorn.Server(config).run(sockets=[bound])

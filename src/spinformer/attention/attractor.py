@@ -137,7 +137,7 @@ class AttractorAttention(nn.Module):
 
     def coupling_gradient(self, x: Tensor) -> Tensor:
         """d mean_b(E) / d J (N, N, d, d) in closed form: -λ mean_b(α_ij x_i x_j')."""
-        x = self._check(x)
+        x = self._check_some(x)
         with torch.no_grad():
             scores = physics.scores(self.pairs, x, slice(None), self.strength)
             _, alpha = physics.energy_and_attention(scores, self.clamp)
@@ -147,7 +147,7 @@ class AttractorAttention(nn.Module):
     def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
         """d mean_b(E) / d the parameters of this shape, in closed form and in their memory layout."""
         gradient = zeros(self.pairs)
-        energy_gradient(self.pairs, self._check(x), gradient, strength=self.strength, clamp=self.clamp)
+        energy_gradient(self.pairs, self._check_some(x), gradient, strength=self.strength, clamp=self.clamp)
         return gradient
 
     def step_input(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -172,6 +172,11 @@ class AttractorAttention(nn.Module):
         if x.dim() != 3 or x.shape[1:] != (self.n_tokens, self.dim):
             raise ValueError(f"expected spins (batch, {self.n_tokens}, {self.dim}), got {tuple(x.shape)}")
         return x
+
+    def _check_some(self, x: Tensor) -> Tensor:
+        if not len(x):
+            raise ValueError("expected at least one sample, since the gradient is that of their mean; got none")
+        return self._check(x)
 
     def _check_mask(self, mask: Tensor, x: Tensor) -> Tensor:
         if mask.shape != x.shape[:2] or mask.dtype != torch.bool:

@@ -57,7 +57,7 @@ class GameAttention:
         """With the B games as B / heads texts of so many attention heads each."""
 
         def by_head(x: Tensor) -> Tensor:
-            return x.unflatten(0, (-1, heads))
+            return x.unflatten(0, (len(x) // heads, heads))
 
         return NeuroGameOutput(
             pooled=pooled,

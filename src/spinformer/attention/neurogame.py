@@ -151,7 +151,8 @@ class NeuroGameAttention(nn.Module):
         pooled = torch.bmm(result.attention[:, None], flat).squeeze(1)  # (B H, d_v)  NGT Eq. 26
         if options.pooling == "mean":
             pooled = pooled / result.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
-        projected = self.output(pooled.view(batch, -1).to(self.value.weight.dtype))  # (B, d)  NGT Eq. 27
+        joined = pooled.view(batch, self.heads * self.head_dim)
+        projected = self.output(joined.to(self.value.weight.dtype))  # (B, d)  NGT Eq. 27
         return result.output(projected, self.heads)
 
     @property

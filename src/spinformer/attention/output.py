@@ -16,11 +16,14 @@ class HeadCouplings:
 
     def matvec(self, m: Tensor) -> Tensor:
         """sum over j of J_ij m_j."""
-        return self.flat.matvec(m.flatten(0, 1)).unflatten(0, (-1, self.heads))
+        return self._by_head(self.flat.matvec(m.flatten(0, 1)))
 
     def dense(self) -> Tensor:
         """The matrices; O(n^2) memory, also for low-rank couplings."""
-        return self.flat.dense().unflatten(0, (-1, self.heads))
+        return self._by_head(self.flat.dense())
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        return x.unflatten(0, (len(x) // self.heads, self.heads))
 
 
 @dataclass(frozen=True)

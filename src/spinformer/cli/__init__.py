@@ -46,12 +46,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "check the figures, claims and speed of the attractor paper (in a clone)",
     ),
 }
-# What a command may raise for bad input or a missing extra; shown as one line.
-ERRORS = (ValueError, TypeError, OSError, ModuleNotFoundError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (2 for bad input, with one line that says what is wrong)."""
+    """Run one command; returns the exit status, not 0 where it failed, with one line that says what is wrong."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0] in ("-V", "--version"):
         print(f"spinformer {__version__}")
@@ -64,12 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = _module(name)
         args = _parser(name, module).parse_args(words[len(name.split()) :])
         status: int = module.run(args)
+        sys.stdout.flush()
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone; nothing more to say
         return 0
-    except ERRORS as error:
-        print(f"spinformer {name}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
+    except Exception as error:
+        from spinformer.cli.failures import explain_failure
+
+        return explain_failure(name, error)
     except KeyboardInterrupt:
         print(f"spinformer {name}: stopped", file=sys.stderr)
         return 130

@@ -4,12 +4,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from spinformer._base.characters import printable
 from spinformer._base.extras import require
 from spinformer.data.sources import load_texts
 from spinformer.evaluate.answers.evaluation import evaluate
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.render.html import save_html
 from spinformer.explain.render.text import colored_text
+from spinformer.models.loading import load_tokenizer
+from spinformer.models.pretrained import model_of
 
 PAIRS = (
     ("A man in a red shirt is sleeping on a bench in the park.", "The man is not awake."),
@@ -33,9 +36,10 @@ def score_and_explain(model: str, output: Path) -> Path:
     for explanation in explanations:
         print(f"\n{colored_text(explanation)}")
         for word in explanation.top_words(3):
-            print(f"    {word.text:<14}{word.importance:+.3f} ± {word.importance_stderr:.3f}")
+            print(f"    {printable(word.text):<14}{word.importance:+.3f} ± {word.importance_stderr:.3f}")
         for first, second, value in explanation.top_pairs(2):
-            print(f"    {first.text} - {second.text}: {value:+.3f} ({'synergy' if value > 0 else 'antagonism'})")
+            kind = "synergy" if value > 0 else "antagonism"
+            print(f"    {printable(first.text)} - {printable(second.text)}: {value:+.3f} ({kind})")
     return save_html(explanations, output / "explanations.html", "Two pairs of sentences")
 
 
@@ -50,9 +54,9 @@ def train_small(model: str, output: Path, epochs: int = EPOCHS) -> dict[str, Any
     transformers = require("transformers", extra="nli")
     encoder, folder = output / "encoder", output / "small"
     shutil.rmtree(folder, ignore_errors=True)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    tokenizer = load_tokenizer(model)
     config = transformers.BertConfig(**ENCODER, vocab_size=len(tokenizer), max_position_embeddings=128)
-    transformers.AutoModel.from_config(config).save_pretrained(encoder)
+    model_of(config).save_pretrained(encoder)
     tokenizer.save_pretrained(encoder)
     recipe = ClassifierRecipe(
         encoder=str(encoder),

@@ -14,6 +14,7 @@ from collections.abc import Container
 from pathlib import Path
 
 from spinformer._base import records
+from spinformer._base.characters import printable
 from spinformer.cli import evaluate_explanations
 from spinformer.cli.options import (
     add_columns,
@@ -124,17 +125,18 @@ def _table(evaluations: dict[str, Evaluation]) -> str:
 
 def _details(key: str, evaluation: Evaluation) -> str:
     scores = evaluation.scores
-    width = max(5, *map(len, scores.names))
+    names = [printable(name) for name in scores.names]
+    width = max(5, *map(len, names))
     rule = "entailment against all others" if evaluation.rule == "two-class" else "classes matched by name"
     lines = [
         f"{key}: {rule}; {evaluation.truncated:,} cut to fit, {evaluation.dropped:,} without a gold label left out",
         f"  {'class':<{width}}{'precision':>11}{'recall':>9}{'F1':>9}{'rows':>9}   predicted"
-        + "".join(f"{name:>{max(9, len(name) + 2)}}" for name in scores.names),
+        + "".join(f"{name:>{max(9, len(name) + 2)}}" for name in names),
     ]
     for row, counts in zip(scores.classes, scores.confusion, strict=True):
-        cells = "".join(f"{n:>{max(9, len(name) + 2)},}" for n, name in zip(counts, scores.names, strict=True))
+        cells = "".join(f"{n:>{max(9, len(name) + 2)},}" for n, name in zip(counts, names, strict=True))
         lines.append(
-            f"  {row.name:<{width}}{row.precision:>11.4f}{row.recall:>9.4f}{row.f1:>9.4f}{row.support:>9,}"
+            f"  {printable(row.name):<{width}}{row.precision:>11.4f}{row.recall:>9.4f}{row.f1:>9.4f}{row.support:>9,}"
             f"{'':>12}{cells}"
         )
     if evaluation.game is not None:

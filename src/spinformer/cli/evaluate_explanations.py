@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 from spinformer._base import checks, records
+from spinformer._base.files import atomic_text
 from spinformer.cli import evaluate_exactness
 from spinformer.cli.options import aligned, short_name, text_columns, weight_digests
 from spinformer.data.texts import Texts
@@ -92,8 +93,7 @@ def run(args: argparse.Namespace) -> int:
         if args.exact_figure is not None:
             print(f"  -> {evaluate_exactness.draw(exactness, args.exact_figure)}")
     if args.output is not None:
-        args.output.parent.mkdir(parents=True, exist_ok=True)
-        args.output.write_text(json.dumps(outcome, indent=1, allow_nan=False) + "\n")
+        atomic_text(args.output, json.dumps(outcome, indent=1, allow_nan=False) + "\n")
         print(f"  -> {args.output}")
     if args.name is not None:
         options = {name: getattr(args, name) for name in ("count", "seeds", "passes", "max_length", "device")}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from spinformer._base import checks
+from spinformer._base.characters import printable
 from spinformer._base.progress import progress
 from spinformer.cli.options import add_columns, add_device, add_max_length, add_model, aligned, text_columns
 
@@ -148,12 +149,12 @@ def _print_numbers(explanation: "Explanation", count: int) -> None:
     print(f"\n  {'word':<16}" + "".join(f"{name:>{width}}" for name, (_, width, _) in known.items()))
     for word in words:
         cells = (f"{format(getattr(word, field), digits):>{width}}" for field, width, digits in known.values())
-        print(f"  {word.text:<16}{''.join(cells)}")
+        print(f"  {printable(word.text):<16}{''.join(cells)}")
     if explanation.pairs:
         print("\n  pairs")
     for first, second, value in explanation.top_pairs(count):
         kind = "synergy" if value > 0 else "antagonism"
-        print(f"  {first.text + ' - ' + second.text:<32}{value:>+9.3f}  {kind}")
+        print(f"  {printable(first.text + ' - ' + second.text):<32}{value:>+9.3f}  {kind}")
 
 
 def _write(args: argparse.Namespace, explanations: "list[Explanation]") -> None:

@@ -13,8 +13,9 @@ from typing import get_args
 
 import torch
 
+from spinformer._base.files import run_lock
 from spinformer.cli.options import add_columns, add_device, add_model, text_columns
-from spinformer.models.game_head import Form
+from spinformer.models.game_head import FOLDER, Form
 from spinformer.models.masked import Masking
 from spinformer.training.game import HELD_OUT, GroundingOptions, train_game_head
 
@@ -85,10 +86,11 @@ def run(args: argparse.Namespace) -> int:
     options = GroundingOptions(**values | {"layers": tuple(args.layers)})
     model, tokenizer = load_classifier(args.model, device=args.device)  # a game that its folder holds is replaced
     measured = held_out.select(range(min(HELD_OUT, len(held_out))))
-    head = train_game_head(model, tokenizer, training, output, options, held_out=measured, resume=args.resume)
-    explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length)
-    findings = report(explainer, held_out)
-    findings.save(output)
+    with run_lock(output / FOLDER):
+        head = train_game_head(model, tokenizer, training, output, options, held_out=measured, resume=args.resume)
+        explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length)
+        findings = report(explainer, held_out)
+        findings.save(output)
     print(findings)
     print(f"\nthe game is in {output / 'game'}")
     return 0

@@ -6,10 +6,12 @@ Where states grow without bound, the run stops and says so. Needs the extras `pl
 """
 
 import argparse
+import math
 from pathlib import Path
 
 import torch
 
+from spinformer._base import checks
 from spinformer._base.extras import require
 from spinformer.attractor.embedding import check_images
 from spinformer.data import images as data
@@ -43,6 +45,12 @@ def run(args: argparse.Namespace) -> int:
     """Write trajectory.png, trajectory.gif and energies.json."""
     require("matplotlib", extra="plot")
     require("PIL.Image", extra="images")
+    checks.at_least("--count", args.count, 1)
+    if args.steps is not None:
+        checks.at_least("--steps", args.steps, 0)
+    for name in ("strength", "inertia"):
+        if not math.isfinite(getattr(args, name) or 0.0):
+            raise ValueError(f"--{name} must be a finite number; got {getattr(args, name)}")
     network = AttractorNetwork.load(args.network)
     steps, pin, chosen = STEPS, False, network.dynamics.get(args.task)
     if chosen is not None:
@@ -60,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         corrupted = corrupt(images, args.task, network.embedding, generator=torch.Generator().manual_seed(args.seed))
     path = trajectory.follow(network, corrupted, steps, pin=pin)
+    if not path.errors or not all(map(math.isfinite, (*path.errors, *path.energies.flatten().tolist()))):
+        raise ValueError("errors or energies are not finite with this λ and γ; nothing was written")
     args.output.mkdir(parents=True, exist_ok=True)
     trajectory.save_sheet(path, corrupted, args.output / "trajectory.png")
     trajectory.save_gif(path, args.output / "trajectory.gif")

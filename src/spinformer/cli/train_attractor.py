@@ -13,6 +13,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from spinformer._base import checks
+from spinformer._base.devices import usable_device
+from spinformer._base.files import run_lock
 from spinformer.attractor.couplings import SHAPES
 from spinformer.cli.options import add_device
 from spinformer.cli.retrieve import describe
@@ -21,8 +24,9 @@ from spinformer.data.corruption import TASKS
 from spinformer.evaluate.images.dynamics import choose_dynamics
 from spinformer.models.attractor import AttractorNetwork
 from spinformer.training.attractor.presets import PRESETS, preset
-from spinformer.training.attractor.pseudolikelihood import OPTIMISERS
+from spinformer.training.attractor.pseudolikelihood import OPTIMISERS, AttractorRecipe
 from spinformer.training.attractor.train import SHARDS, first_step_error, start_processes, train_attractor
+from spinformer.training.checkpoint import Checkpoint
 
 JUDGED = 100  # held-out images on which λ, γ and the steps of `retrieve` are chosen
 
@@ -51,6 +55,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and save."""
+    for name in ("epochs", "batch", "sites", "dim", "rank", "patch"):
+        if getattr(args, name) is not None:
+            checks.at_least(f"--{name}", getattr(args, name), 1)
+    if args.rate is not None:
+        checks.positive("--rate", args.rate)
+    chosen = usable_device(args.device)
     images = data.load_images(args.images).cut(args.limit)
     config, recipe = preset(args.preset, patch=args.patch, image=images.shape, seed=args.seed)
     reach = None if args.reach is None else (args.reach, args.reach)
@@ -60,8 +70,19 @@ def run(args: argparse.Namespace) -> int:
         given["rate"] = OPTIMISERS[args.optimiser]
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
     network = AttractorNetwork(config)
-    device = torch.device(args.device) if args.shard == "none" else start_processes(args.device)
+    device = chosen if args.shard == "none" else start_processes(args.device)
     network.to(device)
+    with run_lock(args.output, is_file=True):
+        _train_and_save(args, network, images, recipe)
+    if args.shard != "none":
+        dist.destroy_process_group()
+    return 0
+
+
+def _train_and_save(
+    args: argparse.Namespace, network: AttractorNetwork, images: data.Images, recipe: AttractorRecipe
+) -> None:
+    """Train, choose the dynamics on held-out images, save, and print the scores."""
     held_out = min(1000, len(images.train) // 10) or 1
     checkpoint = args.output.with_suffix(".state")
     history = train_attractor(
@@ -72,21 +93,22 @@ def run(args: argparse.Namespace) -> int:
         checkpoint=checkpoint,
         shard=args.shard,
     )
-    if args.shard == "none" or dist.get_rank() == 0:
-        for task in TASKS:
-            judged = images.train[-held_out:][:JUDGED].to(device)
-            network.dynamics[task] = choose_dynamics(network, judged, task, seed=args.seed)
-        network.save(args.output, {"recipe": json.dumps(asdict(recipe))})
-        error = first_step_error(network, images.train[-held_out:].to(device))
-        loss = history[-1]["loss"]
-        print(f"{len(images.train) - held_out} images of {images.name}, {recipe.epochs} epochs, loss {loss:.4f}")
-        print(f"held-out error on hidden pixels after one step: {error:.4f}")
-        if "alignment" in history[-1]:
-            mean, least = history[-1]["alignment"], history[-1]["least_alignment"]
-            print(f"cosine of couplings and -gradient, 1 at a minimum: mean {mean:.4f}, least {least:.4f}")
-        for task, chosen in network.dynamics.items():
-            print(f"{task}: held-out error {chosen.error:.4f} with {describe(chosen)}")
-        print(f"  -> {args.output}")
-    if args.shard != "none":
-        dist.destroy_process_group()
-    return 0
+    loss, device = history[-1]["loss"], network.mean.device
+    if not all(bool(torch.isfinite(value).all()) for value in (torch.tensor(loss), *network.state_dict().values())):
+        Checkpoint(checkpoint, {}).remove()  # nothing can be continued from it
+        raise ValueError(f"the training diverged, its loss is {loss:g}: nothing was saved; a lower --rate may help")
+    if args.shard != "none" and dist.get_rank() > 0:
+        return
+    for task in TASKS:
+        judged = images.train[-held_out:][:JUDGED].to(device)
+        network.dynamics[task] = choose_dynamics(network, judged, task, seed=args.seed)
+    network.save(args.output, {"recipe": json.dumps(asdict(recipe))})
+    error = first_step_error(network, images.train[-held_out:].to(device))
+    print(f"{len(images.train) - held_out} images of {images.name}, {recipe.epochs} epochs, loss {loss:.4f}")
+    print(f"held-out error on hidden pixels after one step: {error:.4f}")
+    if "alignment" in history[-1]:
+        mean, least = history[-1]["alignment"], history[-1]["least_alignment"]
+        print(f"cosine of couplings and -gradient, 1 at a minimum: mean {mean:.4f}, least {least:.4f}")
+    for task, chosen in network.dynamics.items():
+        print(f"{task}: held-out error {chosen.error:.4f} with {describe(chosen)}")
+    print(f"  -> {args.output}")

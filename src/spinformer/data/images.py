@@ -127,6 +127,13 @@ def _idx(folder: Path) -> Images:
 def _npz(path: Path, name: str) -> Images:
     if not zipfile.is_zipfile(path):
         raise ValueError(f"{path.name} is not a complete .npz file")
+    try:
+        return _arrays(path, name)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, KeyError, NotImplementedError, struct.error) as error:
+        raise ValueError(f"{path.name} is damaged ({' '.join(str(error).split())})") from error
+
+
+def _arrays(path: Path, name: str) -> Images:
     with np.load(path) as arrays:
         for train, test in (("train", "test"), ("x_train", "x_test")):
             if train in arrays and test in arrays:
@@ -178,9 +185,12 @@ def _decode(contents: list[bytes], name: str, labels: list[str] | None = None) -
     pillow = require("PIL.Image", extra="images")
     arrays = []
     for k, content in enumerate(contents):
-        with pillow.open(io.BytesIO(content)) as picture:
-            arrays.append(np.asarray(picture.convert("L" if picture.mode in ("1", "L", "I;16") else "RGB")))
+        label = labels[k] if labels else f"image {k}"
+        try:
+            with pillow.open(io.BytesIO(content)) as picture:
+                arrays.append(np.asarray(picture.convert("L" if picture.mode in ("1", "L", "I;16") else "RGB")))
+        except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError) as error:
+            raise ValueError(f"{name}: {label} is damaged, or no picture ({error})") from error
         if arrays[k].shape != arrays[0].shape:
-            label = labels[k] if labels else f"image {k}"
             raise ValueError(f"{name}: {label} has shape {arrays[k].shape}, the first picture {arrays[0].shape}")
     return to_unit(np.stack(arrays), name)

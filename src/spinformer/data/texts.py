@@ -53,12 +53,14 @@ class Texts:
             return [len(text) for text in self.first]
         return [len(first) + len(second) for first, second in zip(self.first, self.second, strict=True)]
 
-    def fingerprint(self) -> str:
-        """sha256 of the texts in their order; labels do not matter."""
+    def fingerprint(self, *, labelled: bool = False) -> str:
+        """sha256 of the texts in their order; labelled: of their labels and the class names too."""
         digest = hashlib.sha256(b"pairs" if self.paired else b"texts")
         for text in chain(self.first, self.second or ()):
             raw = text.encode()
             digest.update(len(raw).to_bytes(8, "little") + raw)
+        if labelled:
+            digest.update(repr((self.names, None if self.labels is None else list(self.labels))).encode())
         return digest.hexdigest()
 
     def distinct(self) -> list[int]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.progress import progress
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain.context import Context
@@ -28,12 +29,12 @@ from spinformer.explain.inputs import (
 )
 from spinformer.explain.methods import Method, available_methods, get_method
 from spinformer.explain.methods.additive import AdditiveExplainer
-from spinformer.explain.scoring import Scorer
+from spinformer.explain.scoring import Scorer, in_evaluation
 from spinformer.games import Weighting
 from spinformer.models.game_head import GameHead, built_in_game
-from spinformer.models.hidden_states import evaluation_mode
 from spinformer.models.loading import load_classifier
 from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
+from spinformer.models.saving import save_model
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 if TYPE_CHECKING:
@@ -165,11 +166,10 @@ class Explainer:
     def scorer(self, method: str, *, passes: int = 0, seed: int | None = None) -> Scorer:
         """The scores of one method, `scorer(words) -> (B, W)`, as `spinformer.evaluate` measures them.
 
-        The model is switched to evaluation mode.
+        They come from the model in evaluation mode; it is left in its own.
         """
-        self.model.eval()
         context = self.context(passes=passes, seed=seed)
-        return self._method(method, context).scorer(context)
+        return in_evaluation(self._method(method, context).scorer(context), self.model)
 
     def context(self, *, passes: int = 0, until: float | None = None, seed: int | None = None) -> Context:
         """What a method needs for one call: the classifier, its game and the options."""
@@ -231,8 +231,7 @@ class Explainer:
     def save(self, folder: Path | str) -> Path:
         """The classifier, its tokenizer and its game in one folder, which `from_pretrained` reads."""
         folder = Path(folder)
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
+        save_model(self.model, self.tokenizer, folder)
         if self.grounded is not None and self.grounded.head is not built_in_game(self.model):
             self.grounded.head.save(folder)
         return folder

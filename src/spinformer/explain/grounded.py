@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision, safe_divide
+from spinformer._base.rng import seeded
 from spinformer.attention.from_game import GameAttention, Units, attention_from_values, game_attention
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
@@ -33,6 +34,7 @@ COUPLING_SHARE = 0.2
 
 # Coalitions for an index that is neither Shapley's nor Banzhaf's, and for Gibbs weights, where `samples` is 0.
 DRAWS, ANNEALED = 256, 32
+MAX_SAMPLES = 1 << 20  # of which each text has its own
 UNMEASURED = "it was not measured how far this game is from the classifier: standard errors are those of sampling alone"
 
 # Game heads that were read for models in use, with the file and device they were read for. A game head is checked
@@ -118,9 +120,11 @@ class GroundedClassifier:
 
 
 def check_samples(samples: int) -> None:
-    """A ValueError unless `samples` is 0 or enough for a standard error."""
+    """A ValueError unless `samples` is 0 or enough for a standard error, and no more than memory holds."""
     if samples and samples < 4:
         raise ValueError(f"samples must be 0 or at least 4; got {samples}")
+    if samples > MAX_SAMPLES:
+        raise ValueError(f"samples must be at most {MAX_SAMPLES:,}; got {samples:,}")
 
 
 def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
@@ -136,7 +140,8 @@ def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
     key = (str(file), file.stat().st_mtime_ns, device)
     loaded = _LOADED.get(model)
     if loaded is None or loaded[0] != key:
-        loaded = _LOADED[model] = (key, GameHead.load(directory, model).to(device))
+        with seeded(0):  # the weights that are replaced at once
+            loaded = _LOADED[model] = (key, GameHead.load(directory, model).to(device))
     return loaded[1]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spinformer._base.rng import uniforms
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.kernel_shap import distinct_rows
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
@@ -42,6 +43,48 @@ class SeededScorer(Protocol):
 
     def seeded(self, seed: int) -> Scorer:
         """The same scorer with another seed."""
+
+
+class EvaluationScorer:
+    """A scorer whose model is in evaluation mode while it scores, and in its own mode afterwards."""
+
+    def __init__(self, scorer: Scorer, model: nn.Module) -> None:
+        self.scorer, self.model = scorer, model
+
+    @property
+    def name(self) -> str:
+        """The scorer's."""
+        return self.scorer.name
+
+    @property
+    def passes(self) -> str:
+        """The scorer's."""
+        return self.scorer.passes
+
+    def __call__(self, words: Words, target: Tensor | None = None) -> Tensor:
+        """(B, W)."""
+        with evaluation_mode(self.model):
+            return self.scorer(words, target)
+
+
+class SeededEvaluationScorer(EvaluationScorer):
+    """The same of a scorer that samples."""
+
+    def __init__(self, scorer: Scorer, model: nn.Module, seed: int) -> None:
+        super().__init__(scorer, model)
+        self.seed = seed
+
+    def seeded(self, seed: int) -> Scorer:
+        """The same scorer with another seed."""
+        assert isinstance(self.scorer, SeededScorer)  # `in_evaluation` checks it
+        return in_evaluation(self.scorer.seeded(seed), self.model)
+
+
+def in_evaluation(scorer: Scorer, model: nn.Module) -> Scorer:
+    """`scorer` with its model in evaluation mode during each call."""
+    if isinstance(scorer, SeededScorer):
+        return SeededEvaluationScorer(scorer, model, scorer.seed)
+    return EvaluationScorer(scorer, model)
 
 
 def in_batches(

@@ -1,11 +1,15 @@
 """Coalitions from the Gibbs distribution itself by annealing, for any game that is cheap to evaluate."""
 
+import math
+from copy import copy
+
 import torch
 from torch import Tensor
 
 from spinformer.games.chains import Chains
 from spinformer.games.game import Game
 from spinformer.games.proposals import Proposal
+from spinformer.games.trust import Peaks, complete
 
 # Particles that are resampled together.
 GROUP = 8
@@ -90,6 +94,29 @@ class Annealed(Proposal):
             log_weight = log_weight.scatter(2, column, weight.unflatten(1, sets).mT)
         return delta, log_weight
 
+    def elsewhere(self) -> "Annealed":
+        """With the draws' mean weight for every coalition."""
+        twin = copy(self)
+        twin.log_weight = self.log_weight.logsumexp(1, keepdim=True) - math.log(self.log_weight.shape[1])
+        return twin
+
+    @torch.no_grad()
+    def complete(self, starts: Tensor) -> Tensor:
+        """Whether the last draw missed no mode of P that a search from `starts` finds, (B, n): see `games.trust`."""
+        assert self._last is not None  # drawn before
+        game, coalitions = self.game, self._last[1].inside
+        delta, without = game.marginals(coalitions)
+        single = without / self.temperature[:, None, None] - self.log_without_one(coalitions, delta, without)
+
+        def log_mass(some: Tensor) -> Tensor:
+            return game.evaluate(some) / self.temperature[:, None]
+
+        return complete(Peaks(game, starts, log_mass), coalitions, self.log_weight, single)
+
+    def _log_scale(self) -> Tensor:
+        """log of 2^n times the weight, whose mean over the draws estimates the sum of exp(v / gamma): (B, K)."""
+        return self.log_weight + self.game.counts()[:, None] * math.log(2)
+
     def _around(self, players: Tensor, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """v(T) and v(T + i) for each of `players`, (B, M), and its contexts, (B, M K, n): (B, M K) each."""
         member = torch.nn.functional.one_hot(players, self.game.players).bool()  # (B, M, n)
@@ -102,7 +129,7 @@ class Annealed(Proposal):
     def log_without_one(self, coalitions: Tensor, delta: Tensor, without: Tensor) -> Tensor:
         """log (e^{v(T) / gamma} + e^{v(T + i) / gamma}) minus the log-weight of the draw."""
         gamma = self.temperature[:, None, None]
-        return torch.logaddexp(without / gamma, (without + delta) / gamma) - self.log_weight[..., None]
+        return torch.logaddexp(without / gamma, (without + delta) / gamma) - self._log_scale()[..., None]
 
     @torch.no_grad()
     def log_without_two(self, coalitions: Tensor, delta: Tensor, without: Tensor, rows: slice) -> Tensor:
@@ -114,8 +141,8 @@ class Annealed(Proposal):
         second = single[:, :, None] - inside[:, :, rows, None] * delta
         gains = (torch.zeros_like(delta), first, second, first + second + delta)
         total = torch.stack([(without + gain) / gamma for gain in gains]).logsumexp(0)
-        return total - self.log_weight[..., None, None]
+        return total - self._log_scale()[..., None, None]
 
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """v(C) / gamma minus the log-weight of the draw: (B, K)."""
-        return self.game.evaluate(coalitions).detach() / self.temperature[:, None] - self.log_weight
+        return self.game.evaluate(coalitions).detach() / self.temperature[:, None] - self._log_scale()

@@ -26,10 +26,6 @@ class Chains:
         self.paired, self.rows = paired, 1 if shared else game.batch
         self.counts = game.counts()
         rank = game.order()
-        if rank is None:
-            rank = torch.arange(game.players, device=game.device).expand(game.batch, -1)
-            if game.mask is not None:
-                rank = (rank + game.players * ~game.mask).argsort(-1).argsort(-1)
         self.order = rank.argsort(-1)  # (B, n): the players in the order of their updates; padding last
         numbers = self._numbers(0)[..., 1:].expand(game.batch, -1, -1)
         inside = numbers.gather(-1, rank[:, None].expand(-1, budget, -1)) < 0.5
@@ -56,7 +52,7 @@ class Chains:
         if self.held is not None:
             out = (self.held[..., None] == self.order[:, None]).unsqueeze(2)  # (B, M, 1, n)
             logit = logit[:, None].masked_fill(out, torch.inf).flatten(1, 2)
-        for step in range(int(self.counts.max())):
+        for step in range(int(self.counts.max()) if len(self.counts) else 0):
             if start < end:
                 self.log_weight = self.log_weight + rise[..., step] * self.value
             player = self.order[:, step, None, None].expand(-1, self.value.shape[1], -1)  # (B, K, 1)

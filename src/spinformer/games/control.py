@@ -41,6 +41,7 @@ class SquaredNormControl:
         table = torch.stack([value - slope * mean, slope], 1)  # a and b, (B, 2, sizes)
         self.table = table.masked_fill(outside[:, None], 0.0)
         self.tables: dict[int, Tensor] = {}  # by order
+        self.across = game.alignment - game.squares  # here, since blocks of pairs are recomputed in the backward pass
 
     @property
     def offset(self) -> Tensor:
@@ -93,7 +94,7 @@ class SquaredNormControl:
 
     def _square_and_across(self) -> tuple[Tensor, Tensor]:
         """|v_i|^2 and v_i . sum of the others, each (B, n)."""
-        return self.game.squares, self.game.alignment - self.game.squares
+        return self.game.squares, self.across
 
     def _means(self, order: int, indices: Sequence[Index]) -> list[tuple[Tensor, ...]]:
         """For each of `_tables(order)`: its mean over T, E[table], and E[table one], E[table two], each (B, indices).

@@ -1,7 +1,7 @@
 """Monte-Carlo estimates of index values, each with its standard error and effective sample size."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -9,14 +9,17 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from spinformer._base import checks
-from spinformer._base.precision import full_precision, safe_divide, safe_sqrt
+from spinformer._base.precision import full_precision
 from spinformer._base.rng import draw_seed
 from spinformer.games.annealed import GROUP, Annealed
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
 from spinformer.games.indices import INDICES, Index, Weighting, check_index
+from spinformer.games.jackknife import jackknife
 from spinformer.games.norm import NormGame
 from spinformer.games.proposals import Proposal, SizeWeighted, Tilted
+from spinformer.games.trust import HELD_STARTS, MAX_UNSEEN, STARTS, Found, Peaks, ends, every_coalition, light, unseen
+from spinformer.games.twins import mean_of_twin_pairs, mean_of_twins
 
 EstimatorName = Literal["auto", "plain", "paired", "control"]
 ProposalName = Literal["uniform", "tilted", "annealed"]
@@ -26,25 +29,37 @@ PROPOSALS: tuple[ProposalName, ...] = ("uniform", "tilted", "annealed")
 
 # Below this effective sample size a standard error says little (see docs/deviations.md).
 MIN_ESS = 30.0
+# And so it does below this effective number of independent blocks: Student's distribution has heavy tails there.
+MIN_BLOCKS = 6.0
+# And where fewer than so many blocks make up the variance: one more may have been missed.
+MIN_TERMS = 1.5
+# Between the seed of the draws and that of the search for what they missed.
+SEARCH = 2**50
+
+Parts = tuple[Tensor, Tensor, Tensor, Tensor]  # values, stderr, ess, covered
 
 
 @dataclass(frozen=True)
 class Estimate:
     """values: the estimate; stderr: its standard error; ess: effective sample size, at most the budget.
 
-    All three have the shape of the index. `trusted` is false where the effective sample size is below MIN_ESS: a few
-    coalitions carry all the weight there, and the standard error says little.
+    All three have the shape of the index, and so has covered: whether the draws were found to cover the target, None
+    where they do by construction. `trusted` is false where the effective sample size is below MIN_ESS, since a few
+    coalitions carry all the weight there; and where the draws do not cover the target: they come from fewer than
+    MIN_BLOCKS independent blocks, or a search found coalitions of much weight that they missed (`games.trust`).
     """
 
     values: Tensor
     stderr: Tensor
     ess: Tensor
     budget: int
+    covered: Tensor | None = None
 
     @property
     def trusted(self) -> Tensor:
         """Whether the standard error can be relied upon, for each value."""
-        return self.ess >= MIN_ESS
+        enough = self.ess >= MIN_ESS
+        return enough if self.covered is None else enough & self.covered
 
     def interval(self, deviations: float = 1.96) -> tuple[Tensor, Tensor]:
         """values -+ deviations * stderr: the 95% interval by default."""
@@ -55,10 +70,13 @@ class Estimate:
         text = (
             f"Estimate of {tuple(self.values.shape)} values from {self.budget} coalitions: "
             f"standard error at most {self.stderr.max():.3g}, effective sample size at least {self.ess.min():.1f}"
+            if self.values.numel()
+            else "Estimate of no values"
         )
         distrusted = int((~self.trusted).sum())
         if distrusted:
-            text += f"; {distrusted} error bars are NOT to be trusted (effective sample size below {MIN_ESS:g})"
+            reason = f"effective sample size below {MIN_ESS:g}, or coalitions of much weight were not drawn"
+            text += f"; {distrusted} error bars are NOT to be trusted ({reason})"
         return text
 
 
@@ -92,7 +110,8 @@ def estimate_values(
     estimator: "plain"; "paired", each coalition with its reflection; "control", paired and with the squared-norm
     control variate (norm games, uniform weighting and proposal); "auto", the last of these that applies.
     generator or seed: the source of randomness. shared: the same random numbers for every game of the batch, so that a
-    game's estimate does not depend on its batch. errors: without them stderr is NaN throughout and costs nothing.
+    game's estimate does not depend on its batch. errors: without them stderr is NaN throughout and costs nothing, and
+    nothing is trusted.
     chunk: pairs are computed in blocks of rows of at most about `chunk` elements (B K rows n). Peak memory is about
     30 max(chunk, B K n) numbers, with gradients too, since each block is recomputed in the backward pass.
 
@@ -105,6 +124,10 @@ def estimate_values(
     checks.choice("estimator", estimator, ESTIMATORS)
     checks.at_least("budget", budget, 2)
     checks.at_least("chunk", chunk, 1)
+    checks.each("temperature", temperature, game.batch)
+    if not game.batch:
+        nothing = torch.zeros(0, *[game.players] * known.order, dtype=game.dtype, device=game.device)
+        return Estimate(nothing, nothing, nothing, budget, nothing.bool())
     uniform = weighting == "uniform" and proposal == "uniform"
     controllable = isinstance(game, NormGame) and uniform
     if estimator == "control" and not controllable:
@@ -121,8 +144,13 @@ def estimate_values(
     control = SquaredNormControl(game) if estimator == "control" and isinstance(game, NormGame) else None
     equal = uniform and known.bias is not None
     sample = _Sample(game, known, weighting, gamma, source, coalitions, control, equal, block, errors)
-    values, stderr, ess = sample.pairs(chunk) if known.pairwise else sample.players()
-    return Estimate(game.unbatch(values), game.unbatch(stderr), game.unbatch(ess), budget)
+    if errors:
+        sample = sample.search(seed, shared)
+    values, stderr, ess, covered = sample.pairs(chunk) if known.pairwise else sample.players()
+    twins, mean = game.twins(), mean_of_twin_pairs if known.pairwise else mean_of_twins
+    stderr = mean(stderr.square(), twins).sqrt()
+    single = game.unbatch
+    return Estimate(single(mean(values, twins)), single(stderr), single(ess), budget, single(covered))
 
 
 def make_proposal(name: ProposalName, game: Game, index: str, temperature: Tensor, *, group: int = GROUP) -> Proposal:
@@ -150,27 +178,23 @@ class _Sample:
     equal_weights: bool
     block: int  # draws in a block of the jackknife
     errors: bool
+    found: Found | None = None
 
-    def players(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Estimates for every player: values, stderr, ess, each (B, n)."""
-        if self.control is None:
-            delta, without = self.game.marginals(self.coalitions)
-            log_weight = self._log_weight(delta, without, None)
-            if log_weight is not None and self.weighting == "gibbs":
-                delta, log_weight = self.proposal.player_contexts(delta, log_weight, self.temperature)
-            results = self._average(delta, log_weight)
-        else:
-            singles = self.control.game.singles(self.coalitions)
-            delta, without = self.control.game.marginals_of(singles)
-            log_weight = self._log_weight(delta, without, None)
-            values, stderr, ess = self._average(delta - self.control.marginals(singles), log_weight)
-            results = values + self.control.exact(self.index), stderr, ess
+    def players(self) -> Parts:
+        """Estimates for every player: values, stderr, ess, covered, each (B, n)."""
+        delta, without = self._differences(None)
+        log_weight = drawn = self._log_weight(delta, without, None)
+        if log_weight is not None and self.weighting == "gibbs":
+            delta, log_weight = self.proposal.player_contexts(delta, log_weight, self.temperature)
+        values, stderr, ess, covered = self._checked(self._average(delta, log_weight), drawn, None)
+        if self.control is not None:
+            values = values + self.control.exact(self.index)
         if self.game.mask is None:
-            return results
-        return results[0] * self.game.mask, results[1] * self.game.mask, results[2]
+            return values, stderr, ess, covered
+        return values * self.game.mask, stderr * self.game.mask, ess, covered | ~self.game.mask  # padding is 0
 
-    def pairs(self, chunk: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Estimates for every pair: values, stderr, ess, each (B, n, n), a block of rows at a time."""
+    def pairs(self, chunk: int) -> Parts:
+        """Estimates for every pair: values, stderr, ess, covered, each (B, n, n), a block of rows at a time."""
         batch, budget, n = self.coalitions.shape
         height = max(1, min(n, chunk // (batch * budget * n)))
         blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]
@@ -178,26 +202,83 @@ class _Sample:
         parts = [
             checkpoint(self._rows, rows, use_reentrant=False) if recompute else self._rows(rows) for rows in blocks
         ]
-        values, stderr, ess = (torch.cat(part, 1) for part in zip(*parts, strict=True))
+        values, stderr, ess, covered = (torch.cat(part, 1) for part in zip(*parts, strict=True))
         shown = ~torch.eye(n, dtype=torch.bool, device=values.device)
         if self.game.mask is not None:
             shown = shown & self.game.mask[:, None] & self.game.mask[:, :, None]
-        return values * shown, stderr * shown, ess
+        return values.masked_fill(~shown, 0.0), stderr.masked_fill(~shown, 0.0), ess, covered | ~shown
 
-    def _rows(self, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-        if self.control is None:
-            delta, without = self.game.interactions(self.coalitions, rows)
-            return self._average(delta, self._log_weight(delta, without, rows))
-        pairs = self.control.game.pairs(self.coalitions, rows)
-        delta, without = self.control.game.interactions_of(pairs)
+    @torch.no_grad()
+    def search(self, seed: Tensor, shared: bool) -> "_Sample":
+        """With coalitions that the draws may have missed."""
+        game, elsewhere = self.game, self.proposal.elsewhere()
+        if self.equal_weights:
+            return replace(self, found=Found(*ends(game), game.order() >= 0))
+        fair = SizeWeighted("SV", game.counts())
+        starts = fair.draw(game, STARTS + HELD_STARTS, seed + SEARCH, paired=False, shared=shared)
+
+        def log_ratio(coalitions: Tensor) -> Tensor:
+            if self.weighting == "gibbs":
+                target = game.evaluate(coalitions) / self.temperature[:, None]
+            else:
+                target = SizeWeighted(self.index.name, game.counts()).log_probability(coalitions).to(game.dtype)
+            return target - elsewhere.log_probability(coalitions)
+
+        points, new = every_coalition(game) or Peaks(game, starts, log_ratio).with_neighbours()
+        return replace(self, found=Found(points, new, self.proposal.complete(starts)))
+
+    @torch.no_grad()
+    def _checked(self, parts: Parts, log_weight: Tensor | None, rows: slice | None) -> Parts:
+        """`parts` with what the search found in `covered`.
+
+        log_weight: of the draws, (B, K, n) or (B, K, rows, n), None where all are equal.
+        """
+        if self.found is None:
+            return parts
+        mean, stderr, ess, covered = parts
+        points, new, complete = self.found
+        there = replace(self, coalitions=points, proposal=self.proposal.elsewhere())
+        delta, without = there._differences(rows)
+        log_target, log_proposal = there._log_parts(delta, without, rows)
+        if log_weight is None:
+            log_weight = torch.zeros_like(log_target[:, :1]).expand(-1, self.coalitions.shape[1], *mean.shape[1:])
+        missed = unseen(log_target, log_weight, log_proposal, (delta - mean[:, None]).abs(), new)
+        rounding = 32 * torch.finfo(delta.dtype).eps * delta.abs().amax(1)
+        good = (missed <= MAX_UNSEEN * stderr + rounding) & light(log_weight, log_target - log_proposal)
+        complete = complete if rows is None else complete[:, rows, None] & complete[:, None]
+        return mean, stderr, ess, covered & good & complete
+
+    def _rows(self, rows: slice) -> Parts:
+        delta, without = self._differences(rows)
         log_weight = self._log_weight(delta, without, rows)
-        values, stderr, ess = self._average(delta - self.control.interactions(pairs), log_weight)
-        return values + self.control.exact(self.index, rows), stderr, ess
+        values, stderr, ess, covered = self._checked(self._average(delta, log_weight), log_weight, rows)
+        if self.control is not None:
+            values = values + self.control.exact(self.index, rows)
+        return values, stderr, ess, covered
+
+    def _differences(self, rows: slice | None) -> tuple[Tensor, Tensor]:
+        """Delta v(T), less that of the control variate, and v(T): (B, K, n), or (B, K, rows, n)."""
+        if self.control is None:
+            game, around = self.game, self.coalitions
+            return game.marginals(around) if rows is None else game.interactions(around, rows)
+        norm = self.control.game
+        if rows is None:
+            singles = norm.singles(self.coalitions)
+            delta, without = norm.marginals_of(singles)
+            return delta - self.control.marginals(singles), without
+        pairs = norm.pairs(self.coalitions, rows)
+        delta, without = norm.interactions_of(pairs)
+        return delta - self.control.interactions(pairs), without
 
     def _log_weight(self, delta: Tensor, without: Tensor, rows: slice | None) -> Tensor | None:
         """log P(T) - log Q(T) up to a constant, or None where it is the same for all."""
         if self.equal_weights:
             return None
+        target, proposal = self._log_parts(delta, without, rows)
+        return target - proposal
+
+    def _log_parts(self, delta: Tensor, without: Tensor, rows: slice | None) -> tuple[Tensor, Tensor]:
+        """log P(T), up to a constant, and log Q(T)."""
         around = (self.coalitions, delta, without)
         log_probability: Callable[[Proposal], Tensor] = (
             (lambda q: q.log_without_one(*around)) if rows is None else (lambda q: q.log_without_two(*around, rows))
@@ -206,10 +287,10 @@ class _Sample:
             target = without / self.temperature.view(-1, *[1] * (without.dim() - 1))
         else:
             target = log_probability(SizeWeighted(self.index.name, self.game.counts()))
-        return (target - log_probability(self.proposal)).to(without.dtype)
+        return target.to(without.dtype), log_probability(self.proposal).to(without.dtype)
 
-    def _average(self, delta: Tensor, log_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        return weighted_mean(delta, log_weight, self.block, self.errors)
+    def _average(self, delta: Tensor, log_weight: Tensor | None) -> Parts:
+        return _weighted_mean(delta, log_weight, self.block, self.errors)
 
 
 def weighted_mean(
@@ -217,60 +298,19 @@ def weighted_mean(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Mean over draws (dim 1) with normalised weights exp(log_weight), standard error, effective sample size.
 
-    The standard error is the jackknife's over blocks of `block` draws,
-    var = (b - 1) / b sum over blocks of (R / (1 - W))^2, with W the block's weight and R its weighted residual, widened
-    (see `_widening`) so that mean -+ 1.96 stderr is a 95% interval. It is infinite where one draw carries all the
-    weight, since one draw does not show how far off it is.
+    The standard error is the jackknife's over blocks of `block` draws (see `spinformer.games.jackknife`).
     """
+    return _weighted_mean(delta, log_weight, block, errors)[:3]
+
+
+def _weighted_mean(delta: Tensor, log_weight: Tensor | None, block: int, errors: bool) -> Parts:
     budget = delta.shape[1]
     weight = None if log_weight is None else log_weight.softmax(1)
     mean = delta.mean(1) if weight is None else (weight * delta).sum(1)
     with torch.no_grad():
         ess = torch.full_like(mean, budget) if weight is None else 1 / weight.square().sum(1)
-        stderr = _jackknife(delta, mean, weight, ess, block) if errors else mean.new_full((), torch.nan).expand_as(mean)
-    return mean, stderr, ess
-
-
-def _jackknife(delta: Tensor, mean: Tensor, weight: Tensor | None, ess: Tensor, block: int) -> Tensor:
-    """The standard error of `weighted_mean`."""
-    budget = delta.shape[1]
-    blocks = -(-budget // block)
-    if weight is None:
-        residual = _per_block((delta - mean.unsqueeze(1)) / budget, block)
-        share = _per_block(torch.full((1, budget), 1 / budget, device=delta.device, dtype=delta.dtype), block)
-        share = share.view(1, blocks, *[1] * (delta.dim() - 2))
-    else:
-        residual = _per_block(weight * (delta - mean.unsqueeze(1)), block)
-        share = _per_block(weight, block)
-    tiny = torch.finfo(delta.dtype).eps
-    change = residual / (1 - share).clamp_min(tiny)  # by how much the mean moves when a block is left out
-    stderr = ((blocks - 1) / blocks * change.square().sum(1)).sqrt() * _widening(change)
-    single = ess < 1 + 1e-3 if blocks > 1 else torch.ones_like(ess, dtype=torch.bool)
-    return stderr.masked_fill(single, torch.inf)
-
-
-def _widening(change: Tensor) -> Tensor:
-    """How much wider than the normal one a 95% interval must be, when only these b terms are known.
-
-    Where few terms make up most of the variance, two effects widen it, and the larger one counts. The variance itself
-    is uncertain, with nu = 2 b / (k - 1) degrees of freedom for kurtosis k: Student's interval is wider by
-    (z^2 + 1) / (4 nu). And the studentised mean is skewed: for skewness g by g^2 (z^4 + 2 z^2 - 3) / (18 b) (the
-    Edgeworth expansion, Hall 1992). With z = 1.96 these are 1.21 / nu and 1.08 g^2 / b.
-    """
-    blocks = change.shape[1]
-    total = change.square().sum(1, keepdim=True)
-    unit = safe_divide(change, safe_sqrt(total).expand_as(change))  # squares sum to 1
-    kurtosis = blocks * (unit**4).sum(1)
-    skewness = blocks * (unit**3).sum(1).square()  # g^2
-    student = 1.21 * (kurtosis - 1).clamp_min(0) / 2
-    return 1 + torch.maximum(student, 1.21 + 1.08 * skewness) / blocks
-
-
-def _per_block(terms: Tensor, block: int) -> Tensor:
-    """Sums over consecutive blocks along dim 1; a short last block stands alone."""
-    if block == 1:
-        return terms
-    missing = -terms.shape[1] % block
-    if missing:
-        terms = torch.cat([terms, terms.new_zeros(terms.shape[0], missing, *terms.shape[2:])], 1)
-    return terms.unflatten(1, (-1, block)).sum(2)
+        if not errors:
+            unknown = mean.new_full((), torch.nan).expand_as(mean)
+            return mean, unknown, ess, torch.zeros_like(mean, dtype=torch.bool)
+        stderr, blocks, terms = jackknife(delta, mean, weight, block)
+    return mean, stderr, ess, (blocks >= MIN_BLOCKS) & (terms >= MIN_TERMS)

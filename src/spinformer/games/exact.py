@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer._base.precision import full_precision
 from spinformer.games.game import Game
 from spinformer.games.indices import Index, Weighting, check_index, log_size_weight
@@ -23,6 +24,9 @@ def exact_values(game: Game, index: str, weighting: Weighting = "uniform", tempe
     limit of 20 players.
     """
     known = check_index(index, weighting, temperature)
+    checks.each("temperature", temperature, game.batch)
+    if not game.batch:
+        return torch.zeros(0, *[game.players] * known.order, dtype=game.dtype, device=game.device)
     columns = _player_columns(game)
     if len(columns) > MAX_PLAYERS:
         raise ValueError(

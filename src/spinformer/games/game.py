@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision, widen
+from spinformer.games.twins import column_ranks
 
 
 class Game(ABC):
@@ -69,8 +70,18 @@ class Game(ABC):
             return torch.full((self.batch,), self.players, device=self.device)
         return self.mask.sum(-1)
 
-    def order(self) -> Tensor | None:
-        """A rank for each player that depends on the player and not on its column, (B, n), or None."""
+    def order(self) -> Tensor:
+        """A rank for each player, (B, n), padding last: by column, or where players are known otherwise, by that."""
+        return self._column_ranks
+
+    @cached_property
+    def _column_ranks(self) -> Tensor:
+        if self.mask is None:
+            return torch.arange(self.players, device=self.device).expand(self.batch, -1)
+        return column_ranks(self.mask)
+
+    def twins(self) -> Tensor | None:
+        """A number for each player that it shares with the players that are the same, (B, n); None: no two are."""
         return None
 
     def unbatch(self, result: Tensor) -> Tensor:

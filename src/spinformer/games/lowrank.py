@@ -20,6 +20,7 @@ from spinformer._base.precision import full_precision, safe_divide, safe_sqrt
 from spinformer.games.estimate import ProposalName, make_proposal
 from spinformer.games.indices import Weighting
 from spinformer.games.norm import NormGame, Sums
+from spinformer.games.twins import mean_of_twins
 
 
 @full_precision
@@ -68,5 +69,5 @@ def low_rank_from_sums(game: NormGame, sums: Sums, log_weight: Tensor | None = N
         bent = across + (scale * slope).square()
 
     spread = (weight * across).sum(1).expand(-1, game.values.shape[2])
-    factors = torch.cat([game.values, direction.mT], -1)
+    factors = torch.cat([game.values, mean_of_twins(direction, game.twins()).mT], -1)
     return factors, torch.cat([spread, (-weight * bent).squeeze(-1)], -1)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
-from spinformer._base.precision import safe_divide, safe_sqrt, widen
+from spinformer._base.precision import power_of_two, safe_divide, safe_sqrt, widen
 from spinformer.games.game import Game
+from spinformer.games.twins import Ranks, content_ranks
 
 ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
 
@@ -45,7 +46,8 @@ class NormGame(Game):
     """v(C) = f(scale * |sum of v_i over i in C|),   v(empty) = 0            NGT Eq. 2
 
     values: (B, n, d) or (n, d), the paper's W_v x_i; mask: (B, n) or (n,), false for padding; activation: the
-    paper's f; scale: a number or (B,); trusted: whether the contents of all three have been checked before.
+    paper's f; scale: a number or (B,); trusted: whether the contents of all three have been checked before. Values that
+    are huge or tiny are kept divided by a power of two, and the scale times it, so that no square overflows.
 
     All differences are formed without cancellation: with T = C - i, u the squared norm and r its root,
     r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
@@ -63,10 +65,11 @@ class NormGame(Game):
     ) -> None:
         checks.floating("values", values, (2, 3))
         checks.choice("activation", activation, ACTIVATIONS)
-        if 0 in values.shape:
+        if 0 in values.shape[-2:]:
             raise ValueError(
                 f"values must hold at least one player of at least one dimension; got {tuple(values.shape)}"
             )
+        checks.each("scale", scale, values.shape[0] if values.dim() == 3 else 1)
         if not trusted:
             checks.positive("scale", scale)
             checks.finite("values", values)
@@ -77,10 +80,12 @@ class NormGame(Game):
         if mask is not None and not self.batched and mask.dim() == 1:
             mask = mask[None]
         self.mask = mask if trusted else checks.mask("mask", mask, values.shape[:2], values.device)
-        self.values = values if self.mask is None else values * self.mask[..., None]
+        unit = power_of_two(values.detach().abs().amax((1, 2)))  # (B,)
+        present: Tensor | float = 1.0 if self.mask is None else self.mask[..., None]
+        self.values = values * (present / unit[:, None, None])
         self.activation = activation
         scale = scale.to(self.values) if isinstance(scale, Tensor) else self.values.new_full((), scale)
-        self.scale = scale.expand(self.batch)
+        self.scale = scale.expand(self.batch) * unit
         self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
         self.total = self.values.sum(1)  # (B, d)
 
@@ -90,7 +95,7 @@ class NormGame(Game):
         return torch.bmm(self.values, self.total[..., None]).squeeze(-1)
 
     def rescaled(self, scale: Tensor) -> "NormGame":
-        """The same game with another scale, (B,), positive."""
+        """The same game with another scale of `self.values`, (B,), positive."""
         twin = copy(self)
         twin.scale = scale
         return twin
@@ -102,14 +107,15 @@ class NormGame(Game):
 
     def order(self) -> Tensor:
         """Players by their product with the sum of all, padding last."""
-        return self._order
+        return self._ranks.rank
+
+    def twins(self) -> Tensor:
+        """Players of the same vector share a number."""
+        return self._ranks.twins
 
     @cached_property
-    def _order(self) -> Tensor:
-        key = self.alignment.detach()
-        if self.mask is not None:
-            key = key.masked_fill(~self.mask, torch.inf)
-        return key.argsort(-1).argsort(-1)
+    def _ranks(self) -> Ranks:
+        return content_ranks(self.values, self.mask)
 
     def value_of(self, square: Tensor) -> Tensor:
         """v as a function of the squared norm; `square` is (B, ...)."""

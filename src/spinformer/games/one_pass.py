@@ -14,6 +14,7 @@ from spinformer.games.game import Game
 from spinformer.games.indices import INDICES
 from spinformer.games.norm import NormGame, Sums
 from spinformer.games.proposals import SizeWeighted
+from spinformer.games.twins import mean_of_twins
 
 PLAYER_INDICES = ("SV", "BV")
 
@@ -41,6 +42,7 @@ def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor, shared: b
     values = rest.unflatten(1, (len(PLAYER_INDICES), budget)).mean(2) + closed
     if game.mask is not None:
         values = values * game.mask[:, None]
+    values = mean_of_twins(values, game.twins())
     return NormValues(values, Sums(*(part[:, budget:] for part in sums)))
 
 

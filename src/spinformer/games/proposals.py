@@ -19,7 +19,8 @@ from torch.nn.functional import logsigmoid
 
 from spinformer._base.rng import uniforms
 from spinformer.games.game import Game
-from spinformer.games.indices import INDICES, log_size_weight
+from spinformer.games.indices import INDICES, log_binomial, log_size_weight
+from spinformer.games.twins import mean_of_twins
 
 # Iterations of the mean-field equations of the tilted proposal, and the part of each step that is taken.
 STEPS, DAMPING = 40, 0.5
@@ -28,10 +29,12 @@ ABSENCES = 16
 # No coin is surer than 1 - DOUBT / n; a draw is by fair coins with probability DEFENCE.
 DOUBT = 0.01
 DEFENCE = 0.01
+# The largest logit at the start of the iterations.
+LEAN = 1e-2
 
 
 class Proposal(ABC):
-    """Draws coalitions and knows, up to a constant, the log-probability of each with one or two players out."""
+    """Draws coalitions and knows the log-probability of each with one or two players out."""
 
     group = 1  # draws depend on each other within groups of this size, and not across groups
 
@@ -41,7 +44,7 @@ class Proposal(ABC):
 
         paired: each odd draw is the reflection (u -> 1 - u) of the one before it, which for fair coins is its
         complement. shared: all games of the batch use the same random numbers, so that a game's coalitions do not
-        depend on its position in the batch. Players take their numbers in the order of `game.order()` if there is one.
+        depend on its position in the batch. Players take their numbers in the order of `game.order()`.
         """
 
     @abstractmethod
@@ -55,6 +58,14 @@ class Proposal(ABC):
     @abstractmethod
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """log P(C) itself: broadcastable to (B, K)."""
+
+    def elsewhere(self) -> "Proposal":
+        """The same for coalitions that were not drawn from it."""
+        return self
+
+    def complete(self, starts: Tensor) -> Tensor:
+        """Whether the last draw missed no mode of the proposal that a search from `starts` finds: (B, n)."""
+        return torch.ones_like(starts[:, 0])
 
     def player_contexts(self, delta: Tensor, log_weight: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
         """Delta_i v(T) and log-weights under the Gibbs target, both (B, K, n), of contexts T made for each player.
@@ -87,10 +98,8 @@ class Coins(Proposal):
             coins = torch.stack([coins, 1 - coins], 2).flatten(1, 2)[:, :budget]
             mirror = 1 - bias if self.reflects_bias else bias
             bias = torch.stack([bias, mirror], 2).flatten(1, 2)[:, :budget]
-        order = game.order()
-        if order is not None:
-            rank = order[:, None].expand(game.batch, budget, game.players)
-            coins = coins.expand(game.batch, -1, -1).gather(-1, rank)
+        rank = game.order()[:, None].expand(game.batch, budget, game.players)
+        coins = coins.expand(game.batch, -1, -1).gather(-1, rank)
         coalitions = (coins < self.probabilities(bias)).expand(game.batch, budget, game.players)
         return coalitions if game.mask is None else coalitions & game.mask[:, None]
 
@@ -116,17 +125,23 @@ class SizeWeighted(Coins):
         """By the size of C - i among n - 1 players."""
         inside = coalitions.long()
         size = inside.sum(-1, keepdim=True) - inside
-        return log_size_weight(self.index, (self.counts - 1)[:, None, None], size)
+        return self._log_part((self.counts - 1)[:, None, None], size, coalitions.shape[-1])
 
     def log_without_two(self, coalitions: Tensor, delta: Tensor, without: Tensor, rows: slice) -> Tensor:
         """By the size of C - ij among n - 2 players."""
         inside = coalitions.long()
         size = inside.sum(-1)[..., None, None] - inside[:, :, rows, None] - inside[:, :, None]
-        return log_size_weight(self.index, (self.counts - 2).clamp_min(0)[:, None, None, None], size)
+        return self._log_part((self.counts - 2).clamp_min(0)[:, None, None, None], size, coalitions.shape[-1])
 
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """By the size of C among n players."""
-        return log_size_weight(self.index, self.counts[:, None], coalitions.sum(-1))
+        return self._log_part(self.counts[:, None], coalitions.sum(-1), coalitions.shape[-1])
+
+    def _log_part(self, others: Tensor, size: Tensor, columns: int) -> Tensor:
+        """log of the probability of one coalition of this size, broadcast; those of all coalitions add up to 1."""
+        every = torch.arange(columns + 1, device=others.device)
+        each = log_binomial(others[..., None], every) + log_size_weight(self.index, others[..., None], every)
+        return log_size_weight(self.index, others, size) - each.logsumexp(-1)
 
 
 class Tilted(Coins):
@@ -146,10 +161,7 @@ class Tilted(Coins):
             gamma = temperature[:, None, None]
             nobody = torch.zeros(game.batch, 1, game.players, dtype=torch.bool, device=game.device)
             logits = _solve(game, gamma, nobody)
-            marginal = game.expected_marginals(logits.sigmoid()).squeeze(1)
-            if game.mask is not None:
-                marginal = marginal.masked_fill(~game.mask, -torch.inf)
-            absent = marginal.topk(min(ABSENCES, game.players), -1).indices  # (B, M)
+            absent = _absent(game, game.expected_marginals(logits.sigmoid()).squeeze(1))  # (B, M)
             held = torch.nn.functional.one_hot(absent, game.players).bool()
             logits = torch.cat([logits, _solve(game, gamma, held)], 1)  # (B, M + 1, n)
             surest = (game.counts() / DOUBT - 1).log()[:, None, None].to(logits.dtype)
@@ -160,8 +172,10 @@ class Tilted(Coins):
             self.log_in, self.log_out = logsigmoid(logits), logsigmoid(-logits)
             if game.mask is not None:
                 self.log_out = self.log_out * game.mask[:, None]
-            parts = logits.shape[1] - 1
-            weight = torch.full(logits.shape[:2], (1 - DEFENCE) / parts, dtype=logits.dtype, device=logits.device)
+            # Padding that is held out changes nothing: such a solution gets no weight.
+            part = torch.arange(logits.shape[1], device=logits.device)
+            parts = 1 + game.counts().clamp_max(absent.shape[1])[:, None]  # (B, 1)
+            weight = torch.where(part < parts, (1 - DEFENCE) / parts, 0.0).to(logits.dtype)
             weight[:, -1] = DEFENCE
             self.weight = weight  # (B, M + 2)
 
@@ -199,12 +213,31 @@ class Tilted(Coins):
         return (log_probability + weight).logsumexp(1)
 
 
+def _absent(game: Game, marginal: Tensor) -> Tensor:
+    """The ABSENCES players of largest marginal, in the order of their ranks, (B, M); of equal ones the first in rank.
+
+    Marginals, (B, n), are compared to a part in 10^4, so that rounding decides nothing. Padding comes last.
+    """
+    order = game.order().argsort(-1)  # players by rank
+    size = marginal.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(marginal.dtype).tiny)
+    grade = (mean_of_twins(marginal, game.twins()) / size * 1e4).round().gather(1, order)
+    padding = torch.arange(game.players, device=game.device) >= game.counts()[:, None]
+    grade = grade.masked_fill(padding, -torch.inf)
+    best = grade.argsort(dim=-1, descending=True, stable=True)[:, :ABSENCES]
+    return order.gather(1, best.sort(-1).values)
+
+
 def _solve(game: Game, temperature: Tensor, held: Tensor) -> Tensor:
     """logit p_i = (E v(C + i) - E v(C - i)) / temperature, solved for (B, M, n) by damped iteration.
 
-    temperature: (B, 1, 1); held: (B, M, n), players that are out of every C.
+    temperature: (B, 1, 1); held: (B, M, n), players that are out of every C. The start leans a little towards players
+    of high rank, twins alike: where a solution is one of several that mirror each other, rounding would choose.
     """
-    logits = torch.zeros(held.shape, dtype=game.dtype, device=game.device)
+    rank = game.order() if (twins := game.twins()) is None else twins
+    lean = LEAN * (rank / game.counts()[:, None]).to(game.dtype)
+    if game.mask is not None:
+        lean = lean * game.mask
+    logits = lean[:, None].expand(held.shape).clone()
     for _ in range(STEPS):
         probability = logits.sigmoid().masked_fill(held, 0.0)
         target = game.expected_marginals(probability) / temperature

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
-from spinformer._base.precision import widen
+from spinformer._base.precision import power_of_two, widen
 from spinformer.ising.lanczos import leading_vector
 
 
@@ -52,8 +52,13 @@ class Couplings(ABC):
     def of(cls, tensors: Sequence[Tensor]) -> "Couplings":
         """The inverse of `tensors`."""
 
+    @abstractmethod
+    def size(self) -> Tensor:
+        """A bound of |J_ij|, (B,)."""
+
     def matvec(self, m: Tensor) -> Tensor:
         """sum over j of J_ij m_j: (B, n) -> (B, n)."""
+        checks.shape("m", m, (self.batch, self.spins))
         return self.product(m[..., None]).squeeze(-1)
 
     def add_product(self, base: Tensor, x: Tensor, alpha: float = 1.0) -> Tensor:
@@ -68,9 +73,11 @@ class Couplings(ABC):
         """
         with torch.no_grad():
             first = self.tensors()[0]
-            start = self.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
-            x = leading_vector(self.product, start, steps)
-        return self.product(x).squeeze(-1).norm(dim=-1)
+            unit = power_of_two(self.size())  # (B,)
+            near = self.scaled(1 / unit)
+            start = near.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
+            x = leading_vector(near.product, start, steps)
+        return (self.product(x).squeeze(-1) / unit[:, None]).norm(dim=-1) * unit
 
 
 class DenseCouplings(Couplings):
@@ -80,6 +87,8 @@ class DenseCouplings(Couplings):
     """
 
     def __init__(self, matrix: Tensor, hollow: bool = False) -> None:
+        if matrix.dim() != 3 or matrix.shape[1] != matrix.shape[2]:
+            raise ValueError(f"couplings must have shape (B, n, n); got {tuple(matrix.shape)}")
         self.matrix = matrix if hollow else _hollow(matrix)
         self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
 
@@ -107,6 +116,10 @@ class DenseCouplings(Couplings):
         """Rows and columns times the factor."""
         return DenseCouplings(self.matrix * factor * factor.mT, hollow=True)
 
+    def size(self) -> Tensor:
+        """The largest |J_ij|."""
+        return self.matrix.abs().amax((1, 2))
+
     def tensors(self) -> tuple[Tensor, ...]:
         """The matrix."""
         return (self.matrix,)
@@ -124,6 +137,7 @@ class LowRankCouplings(Couplings):
     """
 
     def __init__(self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None) -> None:
+        checks.shape("weights", weights, (factors.shape[0], factors.shape[2]))
         self.factors, self.weights = factors, weights
         self.batch, self.spins = factors.shape[:2]
         if diagonal is None:  # of U diag(w) U', (B, n)
@@ -159,6 +173,10 @@ class LowRankCouplings(Couplings):
     def between(self, factor: Tensor) -> "LowRankCouplings":
         """The factors' rows times the factor."""
         return LowRankCouplings(self.factors * factor, self.weights, self.diagonal * factor.squeeze(-1).square())
+
+    def size(self) -> Tensor:
+        """sum over r of |w_r| max_i U_ir^2."""
+        return (self.weights.abs() * self.factors.abs().amax(1).square()).sum(-1)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Factors, weights and the diagonal that is left out."""
@@ -212,7 +230,7 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Coupl
     checks.shape("couplings", couplings, (batch, spins, spins))
     checks.finite("couplings", couplings)
     matrix = widen(couplings)
-    if not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() and matrix.numel():
         difference = float((matrix - matrix.mT).detach().abs().max())
         size = float(matrix.detach().abs().max())
         if difference > 1e-4 * max(size, 1e-30):

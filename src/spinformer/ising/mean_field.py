@@ -62,7 +62,8 @@ def mean_field(
     is false for those that did not get there. Under torch.compile the number of steps is fixed, and samples that are
     done stay as they are.
 
-    backward "unrolled": gradients through every step taken. "implicit": those of the fixed point that a converged
+    backward "unrolled": gradients through every step taken, at least one: a sample that starts at its fixed point would
+    have none otherwise. "implicit": those of the fixed point that a converged
     sample has reached up to `tol`, by the implicit function theorem; a sample that did not converge is differentiated
     through its steps, which the backward pass takes again for such samples alone. Memory until then does not grow with
     the steps. Under torch.compile the steps of all samples are part of the graph. First derivatives only.
@@ -85,7 +86,7 @@ def mean_field(
             start = start * ising.mask
     options: Options = (max_steps, damping, tol, correction, solver)
     if backward == "unrolled" or not torch.is_grad_enabled():
-        return _iterate(ising, start, options, return_trajectory)
+        return _iterate(ising, start, options, return_trajectory, int(backward == "unrolled"))
     if torch.compiler.is_compiling():
         solved = _iterate(ising, start, options, return_trajectory)
         m, steps = solved.magnetization.detach(), solved.magnetization
@@ -139,7 +140,10 @@ def _again(
     return torch.autograd.grad(m, needed, gradient, materialize_grads=True)
 
 
-def _iterate(ising: Ising, m: Tensor, options: Options, return_trajectory: bool = False) -> MeanField:
+def _iterate(
+    ising: Ising, m: Tensor, options: Options, return_trajectory: bool = False, least_steps: int = 0
+) -> MeanField:
+    """The state after the steps that `options` ask for, and at least so many."""
     max_steps, damping, tol, correction, solver = options
     update = ising.mapping(correction)
     m = m[..., None]  # columns, (B, n, 1), and one number a sample, (B, 1, 1), as long as the loop runs
@@ -150,8 +154,8 @@ def _iterate(ising: Ising, m: Tensor, options: Options, return_trajectory: bool 
     steps = torch.zeros_like(residual, dtype=torch.long)
     every = 1 if return_trajectory or solver == "sequential" else None  # a needless sweep costs more than a check
     for count in range(max_steps):
-        active = residual > tol
-        if all_done(active, count, every):
+        active = (residual > tol) | (count < least_steps)
+        if count >= least_steps and all_done(active, count, every):
             break
         m = torch.where(active, step(m, gap), m)
         steps = steps + active

@@ -32,6 +32,8 @@ class Ising:
             checks.positive("temperature", temperature)
         checks.finite("fields", fields)
         self.batch, self.spins = fields.shape
+        if not self.spins:
+            raise ValueError(f"fields must hold at least one spin, shape (B, n); got {tuple(fields.shape)}")
         self.couplings = as_couplings(couplings, self.batch, self.spins)
         fields = widen(fields)
         self.mask = mask if trusted else checks.mask("mask", mask, fields.shape, fields.device)
@@ -49,13 +51,15 @@ class Ising:
         states = self._masked((spins[:, None] if single else spins).to(self.fields.dtype))
         if (states.shape[0], states.shape[2]) != (self.batch, self.spins):
             raise ValueError(f"spins must have shape ({self.batch}, [S,] {self.spins}); got {tuple(spins.shape)}")
-        pair = torch.stack([self.couplings.matvec(state) for state in states.unbind(1)], 1)
+        pairs = [self.couplings.matvec(state) for state in states.unbind(1)]
+        pair = torch.stack(pairs, 1) if pairs else states
         result = -(states * (self.fields[:, None] + pair / 2)).sum(-1)
         return result.squeeze(1) if single else result
 
     @full_precision
     def effective_field(self, m: Tensor) -> Tensor:
         """h_i + sum over j != i of J_ij m_j                                NGT Eq. 19"""
+        checks.shape("m", m, (self.batch, self.spins))
         return self._masked(self.fields + self.couplings.matvec(self._masked(m)))
 
     def reaction(self, m: Tensor) -> Tensor:

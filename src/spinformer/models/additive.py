@@ -12,9 +12,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.files import atomic_text, atomic_write
 from spinformer.data.words import Words
 from spinformer.models.hidden_states import hidden_states, hidden_width, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.models.size_limits import built_for
 
 Classes = Literal["all", "decided"]
 WEIGHTS, RECORD = "explainer.safetensors", "explainer.json"
@@ -108,10 +110,10 @@ class AdditiveNetwork(nn.Module):
 
     def save(self, folder: Path, record: dict[str, Any] | None) -> None:
         """explainer.safetensors and explainer.json in `folder`; record: how the network was trained."""
-        folder.mkdir(parents=True, exist_ok=True)
-        save_file({name: value.contiguous().cpu() for name, value in self.state_dict().items()}, folder / WEIGHTS)
+        with atomic_write(folder / WEIGHTS) as partial:
+            save_file({name: value.contiguous().cpu() for name, value in self.state_dict().items()}, partial)
         content = {"options": asdict(self.config), "training": record}
-        (folder / RECORD).write_text(json.dumps(content, indent=1) + "\n")
+        atomic_text(folder / RECORD, json.dumps(content, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path, classifier: MaskedClassifier) -> tuple["AdditiveNetwork", dict[str, Any] | None]:
@@ -122,7 +124,7 @@ class AdditiveNetwork(nn.Module):
             weights = load_file(folder / WEIGHTS)
         except FileNotFoundError as error:
             raise ValueError(f"{folder}: expected {WEIGHTS} and {RECORD} of an explainer ({error})") from error
-        except (SafetensorError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        except (SafetensorError, ValueError, RecursionError, KeyError, TypeError) as error:
             raise ValueError(f"{folder}: the explainer is damaged ({error})") from error
         model = classifier.model
         expected = {
@@ -134,11 +136,8 @@ class AdditiveNetwork(nn.Module):
             if getattr(config, name) != value:
                 raise ValueError(f"{folder}: made for {name} {getattr(config, name)!r}; this classifier has {value!r}")
         resolve_layers(model, config.layers)
-        network = cls(config)
-        try:
-            network.load_state_dict(weights)
-        except RuntimeError as error:
-            raise ValueError(f"{folder}: the weights are not those of {RECORD}") from error
+        unfit = f"{folder}: the weights are not those of {RECORD}"
+        network = built_for(folder / WEIGHTS, weights, lambda: cls(config), unfit)
         return network.to(classifier.device).eval(), record
 
 

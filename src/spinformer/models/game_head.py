@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
+from spinformer._base.files import atomic_text, atomic_write
 from spinformer._base.precision import full_precision
 from spinformer.data.words import Words
 from spinformer.games.game import Game
@@ -23,6 +24,7 @@ from spinformer.models.masked import Masking
 from spinformer.models.misfit import FILE as MISFIT
 from spinformer.models.misfit import Misfit
 from spinformer.models.removed import drop_removed
+from spinformer.models.size_limits import built_for
 
 FOLDER, CONFIG, WEIGHTS = "game", "game.json", "game.safetensors"
 Form = Literal["sums", "attending"]
@@ -158,9 +160,9 @@ class GameHead(nn.Module):
     def save(self, folder: Path) -> None:
         """Into `folder`/game: weights, configuration, and the measured misfit."""
         path = folder / FOLDER
-        path.mkdir(parents=True, exist_ok=True)
-        save_file({name: value.cpu().contiguous() for name, value in self.state_dict().items()}, path / WEIGHTS)
-        (path / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
+        with atomic_write(path / WEIGHTS) as partial:
+            save_file({name: value.cpu().contiguous() for name, value in self.state_dict().items()}, partial)
+        atomic_text(path / CONFIG, json.dumps(asdict(self.config), indent=1) + "\n")
         if self.misfit is None:
             (path / MISFIT).unlink(missing_ok=True)  # of a game that lay here before
         else:
@@ -175,15 +177,14 @@ class GameHead(nn.Module):
         try:
             config = GameHeadConfig.from_options(**json.loads((path / CONFIG).read_text()))
             weights = load_file(path / WEIGHTS)
-        except (json.JSONDecodeError, TypeError, SafetensorError, OSError) as error:
+        except (json.JSONDecodeError, UnicodeError, RecursionError, TypeError, SafetensorError, OSError) as error:
             raise ValueError(f"{path}: the game head is damaged ({error})") from error
+        if not all(isinstance(layer, int) for layer in config.layers) or not isinstance(config.dropout, int | float):
+            raise ValueError(f"{path}: the game head is damaged (layers must be numbers; got {config.layers!r:.60})")
         if config.model != weights_digest(model):
             raise ValueError(f"{path}: this game head was made for another model than the one it lies with")
-        head = cls(config)
-        try:
-            head.load_state_dict(weights)
-        except RuntimeError as error:
-            raise ValueError(f"{path}: the game head's weights are not those that game.json describes") from error
+        unfit = f"{path}: the game head's weights are not those that game.json describes"
+        head = built_for(path / WEIGHTS, weights, lambda: cls(config), unfit)
         head.misfit = Misfit.load(path)
         return head.eval()
 

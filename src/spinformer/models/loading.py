@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError
 
+from spinformer._base.devices import usable_device
 from spinformer._base.extras import require
+from spinformer.models.pretrained import (
+    check_config,
+    pretrained_classifier,
+    pretrained_config,
+    pretrained_model,
+    pretrained_tokenizer,
+)
+from spinformer.models.size_limits import bounded_by_weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -30,14 +39,11 @@ def load_classifier(
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
     AutoModelForSequenceClassification knows. device: cuda where there is one, else cpu, unless given.
     """
-    transformers = require("transformers", extra="nli")
-    source, device = str(path_or_hub_id), _device(device)
+    source, device = str(path_or_hub_id), usable_device(device)
     _check_source(source)
     with one_line_errors(source, Exception):
-        model, report = transformers.AutoModelForSequenceClassification.from_pretrained(
-            source, output_loading_info=True, ignore_mismatched_sizes=True
-        )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        model, report = pretrained_classifier(source, output_loading_info=True, ignore_mismatched_sizes=True)
+        tokenizer = pretrained_tokenizer(source)
     check_weights(source, report, _FATAL, expected="a trained classifier")
     _check_tokenizer(source, model, tokenizer)
     return model.to(device).eval(), tokenizer
@@ -45,20 +51,25 @@ def load_classifier(
 
 def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
     """The configuration alone, which has the class names."""
-    transformers = require("transformers", extra="nli")
     source = str(path_or_hub_id)
     _check_source(source)
     with one_line_errors(source, Exception):
-        config: PreTrainedConfig = transformers.AutoConfig.from_pretrained(source)
-    return config
+        return pretrained_config(source)
+
+
+def load_tokenizer(path_or_hub_id: str | Path) -> "PreTrainedTokenizerBase":
+    """The tokenizer alone."""
+    source = str(path_or_hub_id)
+    _check_source(source)
+    with one_line_errors(source, Exception):
+        return pretrained_tokenizer(source)
 
 
 def load_encoder(path_or_hub_id: str | Path, config: "PreTrainedConfig", **options: Any) -> "PreTrainedModel":
     """An encoder with all of its weights, in float32; options: of its class, beside the configuration."""
-    transformers = require("transformers", extra="nli")
     source = str(path_or_hub_id)
     with one_line_errors(source):
-        encoder, report = transformers.AutoModel.from_pretrained(
+        encoder, report = pretrained_model(
             source,
             config=config,
             dtype=torch.float32,
@@ -91,8 +102,10 @@ def load_own(
         _check_model_type(Path(source), model_type)
     with_report = kwargs.pop("output_loading_info", False)
     kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
-    with one_line_errors(source):
-        model, report = from_pretrained(path, *args, output_loading_info=True, **kwargs)
+    kwargs.pop("trust_remote_code", None)
+    with one_line_errors(source), bounded_by_weights(source):
+        check_config(source)
+        model, report = from_pretrained(path, *args, output_loading_info=True, trust_remote_code=False, **kwargs)
     report["unexpected_keys"] = {name for name in report["unexpected_keys"] if not name.startswith(tuple(ignored))}
     check_weights(source, report, (*_FATAL, "unexpected_keys"))
     return (model, report) if with_report else model
@@ -148,16 +161,6 @@ def check_weights(
             raise ValueError(f"{source}: the weights are not those of {expected}; {kind.replace('_', ' ')}: {listed}")
 
 
-def _device(device: torch.device | str | None) -> torch.device | str:
-    if device is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device must be one of this machine's, as cpu or cuda; got {device!r} ({error})") from None
-    return device
-
-
 def _check_source(source: str) -> None:
     """A FileNotFoundError where there is no folder and the name cannot be one on the hub."""
     path = Path(source)
@@ -195,5 +198,7 @@ def _check_tokenizer(source: str, model: Any, tokenizer: Any) -> None:
 
 
 def _line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        lines[0] += f" {lines[1]}"
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

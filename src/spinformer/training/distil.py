@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spinformer._base.extras import require
 from spinformer._base.files import atomic_write, sha256
 from spinformer._base.progress import progress
 from spinformer.data.features import Features, batches_by_length
@@ -19,7 +18,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.views import Changes, make_views
 from spinformer.models.game_head import weights_digest
 from spinformer.models.hidden_states import encoder, evaluation_mode
-from spinformer.models.loading import load_classifier, load_config
+from spinformer.models.loading import load_classifier, load_config, load_tokenizer
 from spinformer.models.predict import check_max_length, predict
 
 CHANGES = Changes()
@@ -79,11 +78,10 @@ def teacher_features(
 
 def load_neighbour_model(path: str, max_length: int) -> tuple[Any, Any]:
     """A pretrained encoder, folder or hub id, as the `neighbour_model` of `teacher_features`, with its tokenizer."""
-    transformers = require("transformers", extra="nli")
     from spinformer.models.neurogame import NeuroGameForSequenceClassification
 
     model = NeuroGameForSequenceClassification.from_encoder(path, head="cls")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    tokenizer = load_tokenizer(path)
     check_max_length(model, tokenizer, max_length)
     return model, tokenizer
 

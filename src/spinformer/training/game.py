@@ -1,5 +1,6 @@
 """Train a game head: it learns what a frozen classifier answers when it sees only some of the words. No labels."""
 
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base import checks
+from spinformer._base.files import atomic_text, run_lock, sha256
 from spinformer._base.progress import progress
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.games.coalitions import members, uniform_sizes
-from spinformer.models.game_head import FOLDER, Form, GameHead, GameHeadConfig, default_layers, weights_digest
+from spinformer.models.game_head import FOLDER, WEIGHTS, Form, GameHead, GameHeadConfig, default_layers, weights_digest
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.training.calibration import measure_misfit
@@ -26,7 +28,7 @@ from spinformer.training.checkpoint import Checkpoint
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_seed
 
-STATE = "state.pt"
+STATE, ENDED = "state.pt", "run.json"
 HELD_OUT = 100  # texts on which the misfit is measured
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
 # Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
@@ -81,18 +83,62 @@ def train_game_head(
     """A new game head for a frozen classifier, trained by `fit_game_head` and saved in `output`/game.
 
     held_out: texts to measure its misfit on (`measure_misfit`); without them explanations do not know it. resume:
-    continue from the checkpoint there, to the same weights. Torch's global random state is left as it was.
+    continue from the checkpoint there, to the same weights, or take the game head that the same run left there at its
+    end. No other run may write to the folder meanwhile. Torch's global random state is left as it was.
     """
+    with run_lock(output / FOLDER):
+        return _train_game_head(model, tokenizer, texts, output, options, held_out, resume)
+
+
+def _train_game_head(
+    model: Any,
+    tokenizer: Any,
+    texts: Texts,
+    output: Path,
+    options: GroundingOptions,
+    held_out: Texts | None,
+    resume: bool,
+) -> GameHead:
     classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(options.seed)  # weights are drawn on the CPU
         head = GameHead(_config(model, options)).to(classifier.device)
+        run = _run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
+        ended = _EndedRun(output / FOLDER, run)
+        if resume and ended.matches():
+            return GameHead.load(output, model).to(classifier.device)
         fit_game_head(head, classifier, texts, options, output=output, resume=resume)
         if held_out is not None:
             head.misfit = measure_misfit(head, classifier, held_out, max_length=options.max_length, seed=options.seed)
     head.save(output)
-    (output / FOLDER / STATE).unlink(missing_ok=True)
+    ended.write()
+    Checkpoint(output / FOLDER / STATE, {}).remove()
     return head
+
+
+def _run(head: GameHead, texts: Texts, options: GroundingOptions) -> dict[str, Any]:
+    """What decides the weights of a game head."""
+    return {"options": asdict(options), "model": head.config.model, "texts": texts.fingerprint()}
+
+
+@dataclass(frozen=True)
+class _EndedRun:
+    """The run that the game head in a folder is the end of, on file."""
+
+    folder: Path
+    run: dict[str, Any]
+
+    def _content(self) -> str:
+        return json.dumps({"run": self.run, "weights": sha256(self.folder / WEIGHTS)}, indent=1) + "\n"
+
+    def write(self) -> None:
+        atomic_text(self.folder / ENDED, self._content())
+
+    def matches(self) -> bool:
+        try:
+            return (self.folder / ENDED).read_text() == self._content()
+        except (OSError, UnicodeDecodeError):
+            return False
 
 
 def hold_out(texts: Texts, seed: int, count: int = HELD_OUT) -> tuple[Texts, Texts | None]:
@@ -128,10 +174,7 @@ def fit_game_head(
     batches = list(_batches(torch.tensor(texts.lengths), options))
     scheduler = schedule(optimizer, "cosine", len(batches), warmup=options.warmup)
     parts: dict[str, Any] = {"head": head, "optimizer": optimizer, "scheduler": scheduler}
-    checkpoint = Checkpoint(
-        None if output is None else output / FOLDER / STATE,
-        {"options": asdict(options), "model": head.config.model, "texts": texts.fingerprint()},
-    )
+    checkpoint = Checkpoint(None if output is None else output / FOLDER / STATE, _run(head, texts, options))
     state = checkpoint.read(device) if resume else None
     done = 0
     if state is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spinformer._base.files import atomic_text
 from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.comparison import Table, compare
 from spinformer.evaluate.explanations.game_fit import Fit
@@ -51,8 +52,7 @@ class GroundingReport:
     def save(self, folder: Path) -> Path:
         """Write report.json beside the game head that lies in `folder`."""
         path = folder / FOLDER / "report.json"
-        path.write_text(json.dumps(self.to_dict(), indent=1) + "\n")
-        return path
+        return atomic_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
     def __str__(self) -> str:
         fit = f"fit of v(C) on {self.texts} unseen texts: R squared {self.fit.pooled:.3f}"

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base.extras import require
+from spinformer._base.files import atomic_text, atomic_write
 from spinformer.data.corruption import Corrupted
 from spinformer.models.attractor import AttractorNetwork
 
@@ -71,8 +72,8 @@ def save_sheet(trajectory: Trajectory, corrupted: Corrupted, path: Path, max_ima
     below.plot(trajectory.energies.cpu()[:, :count].numpy(), marker=".", linewidth=1)
     below.set_xlabel("steps t")
     below.set_ylabel("energy")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
+    with atomic_write(path) as partial:
+        figure.savefig(partial, format=path.suffix[1:] or "png", dpi=110, bbox_inches="tight")
 
 
 def save_gif(trajectory: Trajectory, path: Path, *, scale: int = 4, duration: int = 350) -> None:
@@ -84,10 +85,11 @@ def save_gif(trajectory: Trajectory, path: Path, *, scale: int = 4, duration: in
         enlarged = row.repeat_interleave(scale, 1).repeat_interleave(scale, 2)
         pixels = (enlarged * 255).round().byte().permute(1, 2, 0).squeeze(-1)  # (H, W, C), or (H, W) for grey images
         frames.append(pillow.fromarray(pixels.numpy()))
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=duration, loop=0)
+    with atomic_write(path) as partial:
+        frames[0].save(partial, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0)
 
 
 def save_energies(trajectory: Trajectory, path: Path) -> None:
     """JSON: "energies" of each image at every step, and the mean "error" at every step."""
     content = {"energies": trajectory.energies.T.tolist(), "error": trajectory.errors}
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    atomic_text(path, json.dumps(content, indent=1) + "\n")

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.rng import seeded
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
 from spinformer.explain.context import Context
@@ -70,7 +71,8 @@ class AdditiveExplainer:
         """What `save` wrote, for the same classifier under the same masking."""
         explainer = cls.__new__(cls)
         explainer.classifier = classifier
-        explainer.network, explainer.record = AdditiveNetwork.load(folder, classifier)
+        with seeded(0):  # the weights that are replaced at once
+            explainer.network, explainer.record = AdditiveNetwork.load(folder, classifier)
         return explainer
 
 

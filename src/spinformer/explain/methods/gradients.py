@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -109,9 +110,10 @@ def _differentiable() -> Iterator[None]:
 def _embeddings(model: Any, shape: torch.Size, replacement: Tensor | None = None) -> Iterator[list[Tensor]]:
     """Input embeddings, (B, n, d), as the model looks them up, or a replacement: leaves to take gradients of."""
     leaves: list[Tensor] = []
+    thread = get_ident()  # others may use the same model
 
     def keep(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        if output.shape[:2] != shape:
+        if output.shape[:2] != shape or get_ident() != thread:
             return output
         leaves.append((output if replacement is None else replacement).detach().requires_grad_())
         return leaves[-1]

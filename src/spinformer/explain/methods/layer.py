@@ -1,5 +1,6 @@
 """The classifier's own pooling layer, read as an explanation: the paper's phi, beta, J and alpha."""
 
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -48,7 +49,13 @@ class LayerScores:
             return words.sums(getattr(self.game(words)[0], self.number).mean(1))
         pooling = self.classifier.model.model.pooling
         inputs: list[tuple[Any, ...]] = []
-        handle = pooling.register_forward_pre_hook(lambda module, arguments: inputs.append(arguments))
+        thread = get_ident()  # others may use the same model
+
+        def keep(module: Any, arguments: tuple[Any, ...]) -> None:
+            if get_ident() == thread:
+                inputs.append(arguments)
+
+        handle = pooling.register_forward_pre_hook(keep)
         try:
             self.classifier.model(**words.inputs)
         finally:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinformer._base import checks
+from spinformer._base.characters import REPLACEMENT
 from spinformer._base.extras import require
+from spinformer._base.files import atomic_write
 from spinformer.explain.record import ExplanationRecord
-from spinformer.explain.render.characters import REPLACEMENT, capitalize, shorten
+from spinformer.explain.render.characters import capitalize, shorten
 from spinformer.explain.render.layout import base_line, decision, explained_class, score_name
 from spinformer.explain.render.scale import EXPONENT, Scale
 
@@ -57,8 +59,8 @@ def save_figure(figure: "Figure", path: Path | str) -> Path:
                 figure.savefig(buffer, format="svg", metadata={"Date": None})
             finally:
                 settings["svg.hashsalt"] = before
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(buffer.getvalue())
+    with atomic_write(path) as partial:
+        partial.write_bytes(buffer.getvalue())
     return path
 
 

@@ -1,13 +1,6 @@
-"""Characters of texts that may hold anything: which can be printed, how many fit."""
+"""Characters of texts that may hold anything: how many fit."""
 
 import unicodedata
-
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
-
-def printable(text: str) -> str:
-    """`text` with a replacement character for each that cannot be printed: control and direction marks, line ends."""
-    return "".join(character if character.isprintable() else REPLACEMENT for character in text)
 
 
 def shorten(text: str, max_length: int) -> str:

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from spinformer._base.files import atomic_text
 from spinformer.explain.record import ExplanationRecord, Pair
 from spinformer.explain.render.characters import capitalize
 from spinformer.explain.render.columns import Column, Numbers, word_columns
@@ -88,10 +89,7 @@ def save_html(
 ) -> Path:
     """Write the page to a file, whose folder is made where it is missing."""
     page = to_html(explanations, title)
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page, encoding="utf-8", newline="\n")
-    return path
+    return atomic_text(Path(path), page)
 
 
 def embedded_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title: str = TITLE) -> str:

@@ -4,8 +4,9 @@ import html
 import unicodedata
 from collections.abc import Sequence
 
+from spinformer._base.characters import REPLACEMENT
 from spinformer.explain.record import ExplanationRecord, Pair, Word
-from spinformer.explain.render.characters import REPLACEMENT, capitalize
+from spinformer.explain.render.characters import capitalize
 from spinformer.explain.render.columns import sampling_error
 from spinformer.explain.render.layout import PairMap, base_line, describe_pairs, score_name, side_names
 from spinformer.explain.render.scale import Scale

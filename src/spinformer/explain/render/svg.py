@@ -4,8 +4,9 @@ import math
 import textwrap
 from dataclasses import dataclass, replace
 
+from spinformer._base.characters import printable
 from spinformer.explain.record import ExplanationRecord, Pair
-from spinformer.explain.render.characters import capitalize, display_width, printable, shorten
+from spinformer.explain.render.characters import capitalize, display_width, shorten
 from spinformer.explain.render.layout import (
     OMITTED,
     base_line,

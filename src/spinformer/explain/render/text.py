@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Sequence
 
+from spinformer._base.characters import printable
 from spinformer.explain.record import ExplanationRecord
-from spinformer.explain.render.characters import display_width, printable, shorten
+from spinformer.explain.render.characters import display_width, shorten
 from spinformer.explain.render.layout import (
     base_line,
     decision,

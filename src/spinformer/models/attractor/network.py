@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from spinformer._base import checks
 from spinformer._base.files import atomic_write
 from spinformer.attention.attractor import AttractorAttention
 from spinformer.attractor.embedding import PatchEmbedding
+from spinformer.models.attractor.stored import check_sizes, made_of, read_header, read_options
 
 # The fields of `AttractorConfig` that are options of the layer.
 LAYER_OPTIONS = ("shape", "rank", "reach", "normalisation", "strength", "inertia", "clamp", "seed")
@@ -110,8 +111,11 @@ class AttractorNetwork(nn.Module):
         self.layer.strength, self.layer.inertia = dynamics.strength, dynamics.inertia
 
     def save(self, path: Path, notes: dict[str, str] | None = None) -> None:
-        """One safetensors file; configuration and dynamics stand in its header."""
+        """One safetensors file; configuration and dynamics stand in its header. Weights that are not finite are
+        refused, and a file that was there stays."""
         tensors = {name: tensor.contiguous().cpu() for name, tensor in self.state_dict().items()}
+        for name, tensor in tensors.items():
+            checks.finite(name, tensor)
         dynamics = json.dumps({task: asdict(chosen) for task, chosen in self.dynamics.items()})
         header = {"config": json.dumps(asdict(self.config)), "dynamics": dynamics, **(notes or {})}
         with atomic_write(path) as partial:
@@ -119,19 +123,20 @@ class AttractorNetwork(nn.Module):
 
     @classmethod
     def load(cls, path: Path) -> "AttractorNetwork":
-        """What `save` wrote."""
-        if not path.is_file():
-            raise FileNotFoundError(f"no attractor network at {path}; `spinformer train attractor` writes one")
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if "config" not in metadata:
-                raise ValueError(f"{path} is not an attractor network: its header has no configuration")
-            raw = json.loads(metadata["config"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        raw["image"] = tuple(raw["image"])
-        raw["reach"] = raw["reach"] and tuple(raw["reach"])
-        network = cls(AttractorConfig(**raw))
-        network.load_state_dict(tensors)
-        chosen = json.loads(metadata.get("dynamics", "{}"))
-        network.dynamics = {task: Dynamics(**options) for task, options in chosen.items()}
+        """What `save` wrote; a damaged file, or one whose weights are not finite, is a ValueError of one line."""
+        header, tensors = read_header(path)
+        raw = read_options(path, "configuration", header["config"])
+        for name in ("image", "reach"):
+            if isinstance(raw.get(name), list):
+                raw[name] = tuple(raw[name])
+        config = made_of(path, "configuration", AttractorConfig, raw)
+        check_sizes(path, config, tensors)
+        try:
+            network = cls(config)
+            network.load_state_dict(tensors)
+        except (RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ValueError(f"{path}: the weights are not those of its configuration ({reason})") from error
+        chosen = read_options(path, "dynamics", header.get("dynamics", "{}"))
+        network.dynamics = {task: made_of(path, "dynamics", Dynamics, options) for task, options in chosen.items()}
         return network

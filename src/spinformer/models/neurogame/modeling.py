@@ -22,6 +22,8 @@ from spinformer.models.neurogame.configuration import NeuroGameConfig
 from spinformer.models.neurogame.encoder import is_any_of, pooler_option, set_dropout
 from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroGameModelOutput
 from spinformer.models.pooling import POOLING_HEADS, log_mean_probability, loss_rows
+from spinformer.models.pretrained import model_of, pretrained_config
+from spinformer.models.size_limits import bounded_by_weights
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
@@ -50,9 +52,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
 
     def __init__(self, config: NeuroGameConfig) -> None:
         super().__init__(config)
-        self.encoder = AutoModel.from_config(
-            config.encoder, dtype=torch.get_default_dtype(), **pooler_option(config.encoder)
-        )
+        self.encoder = model_of(config.encoder, dtype=torch.get_default_dtype(), **pooler_option(config.encoder))
         self.max_tokens = max_tokens(self.encoder)
         self.pooling = config.pooling_head.pooling(config)
         self.post_init()
@@ -151,8 +151,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         path = str(path)
         if game and not POOLING_HEADS[head].uses_layer:
             raise TypeError(f"pooling head {head!r} has no NeuroGame layer to take option(s) {', '.join(game)}")
-        with one_line_errors(path):
-            source = AutoConfig.from_pretrained(path)
+        with one_line_errors(path, Exception):
+            source: Any = pretrained_config(path)
         encoder_config = source.encoder if isinstance(source, NeuroGameConfig) else source
         if encoder_dropout is not None:
             set_dropout(encoder_config, encoder_dropout)
@@ -171,7 +171,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             id2label=dict(enumerate(names)),
             label2id={name: index for index, name in enumerate(names)},
         )
-        model = cls(config)
+        with one_line_errors(path), bounded_by_weights(path):
+            model = cls(config)
         if isinstance(source, NeuroGameConfig):
             trained = cls.from_pretrained(path, dtype=torch.float32)
             model.model.encoder.load_state_dict(trained.model.encoder.state_dict())

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from spinformer._base.files import atomic_text
 from spinformer.data.texts import split_source
 from spinformer.models.pooling import POOLING_HEADS
 
@@ -58,8 +59,8 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
     evaluations = [entry for entry in record["history"] if "eval_accuracy" in entry]
     rows = [f"| {e['step']:,} | {e['eval_accuracy']:.4f} | {e['eval_loss']:.4f} |" for e in evaluations]
     teacher = "" if recipe["teacher"] is None else f" with the answers of `{Path(recipe['teacher']).name}`"
-    path = folder / "README.md"
-    path.write_text(
+    return atomic_text(
+        folder / "README.md",
         TEMPLATE.format(
             title=folder.name,
             model=model,
@@ -80,9 +81,8 @@ def write_card(folder: Path, record: dict[str, Any]) -> Path:
             scores="\n".join(
                 ["| updates | accuracy | cross-entropy |", "|---|---|---|", *rows] if rows else [UNSCORED]
             ),
-        )
+        ),
     )
-    return path
 
 
 def _names(source: str) -> str:

@@ -2,7 +2,7 @@
 # ruff: noqa: E402
 
 import json
-import shutil
+from contextlib import ExitStack
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
@@ -17,32 +17,31 @@ require("transformers", extra="nli")
 require("accelerate", extra="nli")
 
 from accelerate import PartialState
-from transformers import AutoTokenizer, PreTrainedModel, TrainingArguments, set_seed
+from transformers import PreTrainedModel, TrainingArguments, set_seed
 
-from spinformer._base.files import atomic_write
+from spinformer._base.files import atomic_text, run_lock, sha256
 from spinformer.data.features import Features
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
 from spinformer.models.baselines import corpus_words, from_vectors
 from spinformer.models.encoders import encoder_path
+from spinformer.models.loading import load_tokenizer
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.pooling import POOLING_HEADS
 from spinformer.models.predict import check_max_length
+from spinformer.models.saving import save_model
 from spinformer.training.checkpoint import differences
+from spinformer.training.classifier.checkpoints import last_checkpoint, remove_others
 from spinformer.training.classifier.model_card import write_card
 from spinformer.training.classifier.recipe import ClassifierRecipe
-from spinformer.training.classifier.trainer import (
-    COMPLETE,
-    ClassifierTrainer,
-    checkpoint_step,
-    compile_disabled,
-)
-from spinformer.training.distil import load_neighbour_model, teacher_features
+from spinformer.training.classifier.trainer import ClassifierTrainer, compile_disabled
+from spinformer.training.distil import load_neighbour_model, teacher_features, weight_files
 from spinformer.training.game import GroundingOptions, fit_game_head
 
 RECORD = "training.json"
 RECIPE = "recipe.json"
+DATA = "data.json"  # fingerprints of what the run learns from
 
 
 def train_classifier(
@@ -51,10 +50,21 @@ def train_classifier(
     """Train by `recipe` and write to `output`: the model, its tokenizer, README.md, training.json, TensorBoard logs.
 
     resume: continue from the last complete checkpoint in `output`, to the weights of a run that was never stopped;
-    without it, a folder that already holds a run is refused. Returns what training.json holds.
+    without it, a folder that already holds a run is refused; with it, a folder of a run on other data. No other run may
+    write to the folder meanwhile. Returns what training.json holds.
     """
+    with ExitStack() as stack:
+        if output.is_dir():
+            stack.enter_context(run_lock(output))
+        return _train(recipe, output, resume, quiet, stack)
+
+
+def _train(recipe: ClassifierRecipe, output: Path, resume: bool, quiet: bool, stack: ExitStack) -> dict[str, Any]:
+    """stack: holds the lock of the folder, from the moment that it exists."""
     checkpoint = _resume_checkpoint(recipe, output, resume)
     train_texts, dev_texts = _texts(recipe)
+    data = _fingerprints(recipe, train_texts, dev_texts)
+    _check_data(output, data)
     args = _arguments(recipe, output, quiet)
     set_seed(recipe.seed)
     model, tokenizer = build(recipe, train_texts)
@@ -65,7 +75,8 @@ def train_classifier(
         raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
     set_seed(recipe.seed)
     trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
-    _claim(recipe, output)
+    stack.enter_context(run_lock(output))
+    _claim(recipe, output, data, checkpoint, resume)
     trainer.train_from(checkpoint)
     if trainer.average is not None:
         trainer.average.copy_to_model()
@@ -87,9 +98,8 @@ def train_classifier(
     }
     if trainer.is_world_process_zero():
         model.config.dtype = "float32"
-        model.save_pretrained(output)
-        tokenizer.save_pretrained(output)
-        (output / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        save_model(model, tokenizer, output)
+        atomic_text(output / RECORD, json.dumps(record, indent=1) + "\n")
         write_card(output, record)
     return record
 
@@ -114,7 +124,7 @@ def build(recipe: ClassifierRecipe, texts: Texts) -> tuple[PreTrainedModel, Any]
             dropout=recipe.dropout,
         )
     path = encoder_path(recipe.encoder)
-    tokenizer = AutoTokenizer.from_pretrained(path)
+    tokenizer = load_tokenizer(path)
     model = NeuroGameForSequenceClassification.from_encoder(
         path,
         num_labels=len(texts.names),
@@ -137,12 +147,6 @@ def _added_ids(tokenizer: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(token for token in ids if token is not None))
 
 
-def last_checkpoint(output: Path) -> Path | None:
-    """The last complete checkpoint, if there is one."""
-    complete = [path.parent for path in output.glob(f"checkpoint-*/{COMPLETE}")]
-    return max(complete, key=checkpoint_step, default=None)
-
-
 def _resume_checkpoint(recipe: ClassifierRecipe, output: Path, resume: bool) -> Path | None:
     """The checkpoint to continue from; the folder of a run of another recipe is refused."""
     stored = output / RECIPE
@@ -157,18 +161,34 @@ def _resume_checkpoint(recipe: ClassifierRecipe, output: Path, resume: bool) -> 
     return last_checkpoint(output)
 
 
-def _claim(recipe: ClassifierRecipe, output: Path) -> None:
-    """Mark the folder as that of this run, and delete incomplete checkpoints.
+def _fingerprints(recipe: ClassifierRecipe, train: Texts, dev: Texts) -> dict[str, Any]:
+    """Of everything that is learnt from and scored on: texts with their labels, the teacher, word vectors."""
+    files = [] if recipe.teacher is None else weight_files(Path(recipe.teacher))
+    files += [] if recipe.vectors is None else [Path(recipe.vectors)]
+    return {
+        "train": train.fingerprint(labelled=True),
+        "dev": dev.fingerprint(labelled=True),
+        "files": {path.name: sha256(path) for path in files if path.is_file()},
+    }
 
-    Trainer keeps a fixed number of checkpoints, so incomplete ones would push complete ones out.
-    """
+
+def _check_data(output: Path, data: dict[str, Any]) -> None:
+    """The folder of a run on other data is refused; runs of earlier versions did not store what they were on."""
+    if (output / RECIPE).is_file() and (output / DATA).is_file():
+        changed = differences(json.loads((output / DATA).read_text()), data)
+        if changed:
+            raise ValueError(f"{output} was begun with other data; these differ: {', '.join(changed)}")
+
+
+def _claim(recipe: ClassifierRecipe, output: Path, data: dict[str, Any], checkpoint: Path | None, resume: bool) -> None:
+    """Mark the folder as that of this run, and delete checkpoints that it does not go on from."""
     PartialState().wait_for_everyone()  # every process has read the folder as it was
     if PartialState().is_main_process:
-        with atomic_write(output / RECIPE) as partial:
-            partial.write_text(json.dumps(recipe.to_dict(), indent=1) + "\n")
-        for folder in output.glob("checkpoint-*"):
-            if not (folder / COMPLETE).is_file():
-                shutil.rmtree(folder)
+        if not resume and (output / RECIPE).is_file():
+            raise FileExistsError(f"another run has begun in {output} meanwhile; name another folder")
+        atomic_text(output / DATA, json.dumps(data, indent=1) + "\n")
+        atomic_text(output / RECIPE, json.dumps(recipe.to_dict(), indent=1) + "\n")
+        remove_others(output, checkpoint)
     PartialState().wait_for_everyone()
 
 

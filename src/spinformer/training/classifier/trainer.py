@@ -22,19 +22,17 @@ require("accelerate", extra="nli")
 from transformers import ProgressCallback, Trainer, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
 
-from spinformer._base.files import atomic_write
 from spinformer.data.features import Collate, Features, LengthSampler
 from spinformer.models.hidden_states import encoder
 from spinformer.models.pooling import loss_rows
 from spinformer.training.classifier.callbacks import ProgressBar, UpdateCallback
+from spinformer.training.classifier.checkpoints import checkpoint_step, earlier_seconds, mark_complete
 from spinformer.training.classifier.grounded_objective import disagreement, grounded_loss
 from spinformer.training.classifier.meter import Meter
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.weight_average import WeightAverage
 from spinformer.training.schedule import schedule
 
-# A file with the seconds so far, written last into a checkpoint; a folder without it is incomplete.
-COMPLETE = "complete"
 TILE = 8  # GPUs are fastest if the number of tokens is a multiple of this
 
 
@@ -185,7 +183,7 @@ class ClassifierTrainer(Trainer):
     def train_from(self, checkpoint: Path | None) -> None:
         """Train to the end, from a checkpoint if there is one."""
         if checkpoint is not None:
-            self.earlier_seconds = float((checkpoint / COMPLETE).read_text())
+            self.earlier_seconds = earlier_seconds(checkpoint)
             if self.average is not None:
                 self.average.load(checkpoint)
         if checkpoint is None or self.recipe.steps is None or checkpoint_step(checkpoint) < self.recipe.steps:
@@ -230,13 +228,7 @@ class ClassifierTrainer(Trainer):
             folder = Path(str(self.args.output_dir)) / f"checkpoint-{self.state.global_step}"
             if self.average is not None:
                 self.average.save(folder)
-            with atomic_write(folder / COMPLETE) as partial:
-                partial.write_text(f"{self.seconds}\n")
-
-
-def checkpoint_step(checkpoint: Path) -> int:
-    """The number of updates before a checkpoint."""
-    return int(checkpoint.name.rpartition("-")[2])
+            mark_complete(folder, self.seconds)
 
 
 def compile_disabled(recipe: ClassifierRecipe) -> AbstractContextManager[Any]:
