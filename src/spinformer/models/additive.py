@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from spinformer._base import checks
 from spinformer._base.files import atomic_text, atomic_write
+from spinformer._base.rng import seeded
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.models.hidden_states import hidden_states, hidden_width, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
@@ -91,8 +93,7 @@ class AdditiveNetwork(nn.Module):
             dim=hidden_width(model),
             masking=classifier.masking,
         )
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+        with seeded(seed):
             network = cls(config)
         return network.to(classifier.device)
 
@@ -104,7 +105,8 @@ class AdditiveNetwork(nn.Module):
     @torch.no_grad()
     def read(self, classifier: MaskedClassifier, words: Words) -> tuple[Tensor, list[Tensor]]:
         """One pass over the full texts: probabilities, (B, classes), and the hidden states that `forward` takes."""
-        logits, states = hidden_states(classifier.model, words.inputs)
+        with evaluation_mode(classifier.model):
+            logits, states = hidden_states(classifier.model, words.inputs)
         classifier.passes += len(words.words)
         return logits.float().softmax(-1), [states[layer] for layer in self.config.layers]
 

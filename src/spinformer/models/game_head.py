@@ -16,10 +16,11 @@ from torch.nn import functional
 from spinformer._base import checks
 from spinformer._base.files import atomic_text, atomic_write
 from spinformer._base.precision import full_precision
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
 from spinformer.models.attending import FLOOR, AttendingMap, AttendingReadout, bounded_exp
-from spinformer.models.hidden_states import evaluation_mode, hidden_states
+from spinformer.models.hidden_states import hidden_states
 from spinformer.models.masked import Masking
 from spinformer.models.misfit import FILE as MISFIT
 from spinformer.models.misfit import Misfit

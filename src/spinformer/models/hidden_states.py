@@ -1,7 +1,7 @@
 """Hidden states of any Hugging Face classifier."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from threading import get_ident
 from typing import Any
 
 from torch import Tensor, nn
@@ -45,23 +45,16 @@ def resolve_layers(model: Any, layers: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(layer % (last + 1) for layer in layers)
 
 
-@contextmanager
-def evaluation_mode(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode; afterwards every part of it is back in its former mode."""
-    modes = [(module, module.training) for module in model.modules()] if model.training else []
-    if modes:
-        model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
-
-
 def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
     """One pass: logits, (B, classes), and the states of the embeddings and of every layer, (B, n, d) each."""
     encoder_outputs: list[Any] = []
-    handle = encoder(model).register_forward_hook(lambda module, args, output: encoder_outputs.append(output))
+    thread = get_ident()  # others may use the same model
+
+    def keep(module: nn.Module, args: Any, output: Any) -> None:
+        if get_ident() == thread:
+            encoder_outputs.append(output)
+
+    handle = encoder(model).register_forward_hook(keep)
     try:
         output = model(**inputs, output_hidden_states=True)
     finally:

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 
 from spinformer._base.devices import usable_device
 from spinformer._base.extras import require
+from spinformer._base.shared_state import SharedChange
 from spinformer.models.pretrained import (
     check_config,
     pretrained_classifier,
@@ -132,19 +133,26 @@ def one_line_errors(source: str, kinds: type[Exception] = OSError) -> Iterator[N
             raise ValueError(f"no model could be read from {source}: {where}{_line(error)}") from error
 
 
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """No warnings and progress bars of transformers inside the block."""
+def quiet_transformers() -> SharedChange:
+    """No warnings and progress bars of transformers inside the block, until the last thread's is over."""
+    return _QUIET
+
+
+def _silence() -> Callable[[], None]:
     logging = require("transformers.utils.logging", extra="nli")
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
-    try:
-        yield
-    finally:
+
+    def undo() -> None:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
+
+    return undo
+
+
+_QUIET = SharedChange(_silence)
 
 
 def check_weights(

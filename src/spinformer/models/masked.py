@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from spinformer._base import checks
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
@@ -64,7 +65,7 @@ class MaskedClassifier:
             raise ValueError("masking='token' needs a tokenizer with a mask token; this one has none")
         if masking == "delete" and tokenizer.pad_token_id is None:
             raise ValueError("masking='delete' needs a tokenizer with a padding token; set tokenizer.pad_token")
-        self.model, self.tokenizer, self.masking, self.batch_size = model.eval(), tokenizer, masking, batch_size
+        self.model, self.tokenizer, self.masking, self.batch_size = model, tokenizer, masking, batch_size
         self.passes, self.bf16 = 0, bf16
         self.offset = position_offset(model) if masking == "attention" else None
         self.packs: bool | None = False if self.offset is None else None  # None: not known yet
@@ -98,6 +99,12 @@ class MaskedClassifier:
         words, texts, coalitions = words.to(device), texts.to(device), coalitions.to(device)
         owner, real = words.owner[texts], words.inputs["attention_mask"][texts].bool()
         visible = torch.where(owner >= 0, coalitions.gather(1, owner.clamp_min(0)), real)  # (R, n)
+        with evaluation_mode(self.model):
+            return self._evaluated(words, texts, visible, real)
+
+    def _evaluated(self, words: Words, texts: Tensor, visible: Tensor, real: Tensor) -> Tensor:
+        """`row_probabilities` of tokens that are visible, (R, n), among the real ones, (R, n)."""
+        device = self.device
         self._decide(words, texts, visible)
         # Rows of like length together, without the columns at the end that are padding in all of them.
         lengths = visible.sum(-1) if self._moves else real.sum(-1)

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.progress import progress as bar
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.features import Features, batches_by_length
 from spinformer.data.texts import Texts
-from spinformer.models.hidden_states import evaluation_mode, max_tokens
+from spinformer.models.hidden_states import max_tokens
 
 
 @dataclass(frozen=True)

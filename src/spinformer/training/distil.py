@@ -12,12 +12,13 @@ from torch.nn import functional
 
 from spinformer._base.files import atomic_write, sha256
 from spinformer._base.progress import progress
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.features import Features, batches_by_length
 from spinformer.data.neighbours import nearest_seconds, nearest_words
 from spinformer.data.texts import Texts
 from spinformer.data.views import Changes, make_views
 from spinformer.models.game_head import weights_digest
-from spinformer.models.hidden_states import encoder, evaluation_mode
+from spinformer.models.hidden_states import encoder
 from spinformer.models.loading import load_classifier, load_config, load_tokenizer
 from spinformer.models.predict import check_max_length, predict
 

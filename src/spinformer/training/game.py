@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from spinformer._base import checks
 from spinformer._base.files import atomic_text, run_lock, sha256
 from spinformer._base.progress import progress
+from spinformer._base.rng import seeded
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
@@ -100,8 +101,7 @@ def _train_game_head(
     resume: bool,
 ) -> GameHead:
     classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(options.seed)  # weights are drawn on the CPU
+    with seeded(options.seed):  # weights are drawn on the CPU
         head = GameHead(_config(model, options)).to(classifier.device)
         run = _run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
         ended = _EndedRun(output / FOLDER, run)

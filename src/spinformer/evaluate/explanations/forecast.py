@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
 from spinformer.evaluate.explanations.faithfulness import Cost
-from spinformer.models.hidden_states import evaluation_mode
 from spinformer.models.masked import MaskedClassifier
 
 FEW = 4  # texts that are measured for a forecast

@@ -17,11 +17,11 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.files import atomic_write
 from spinformer._base.progress import progress_bar
+from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.games.exact import MAX_PLAYERS
 from spinformer.models.game_head import weights_digest
-from spinformer.models.hidden_states import evaluation_mode
 from spinformer.models.masked import MaskedClassifier
 
 LOW, HIGH = 12, 16  # words of a text
