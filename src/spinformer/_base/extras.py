@@ -9,8 +9,9 @@ def require(module: str, *, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is None or module.split(".")[0] != error.name.split(".")[0]:
+        package = module.split(".")[0]
+        if error.name is None or package != error.name.split(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"{module} is not installed; `pip install 'spinformer[{extra}]'` brings it", name=error.name
+            f"{package} is not installed; `pip install 'spinformer[{extra}]'` brings it", name=error.name
         ) from None
