@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
-.PHONY: demo app browser test test-fast lint format bars docs space clean
+.PHONY: demo app browser test test-fast lint format bars torture docs space clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -53,6 +53,10 @@ format: $(VENV)/.dev
 # The benchmarks that the documents quote; each writes research/results/NAME.json.
 bars: $(VENV)/.dev
 	$(BIN)/spinformer bench all
+
+# Everything that we know to do against the library, in some hours; writes research/results/torture.json.
+torture: $(VENV)/.dev browser
+	$(BIN)/spinformer torture --resume
 
 # Fill README.md and docs/*.md with the figures in research/results, and draw the pictures of exactness.
 docs: $(VENV)/.core

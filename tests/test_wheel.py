@@ -1,5 +1,6 @@
 """The wheel in an environment of torch and its kin alone, outside a clone: what imports, what runs, what is inside."""
 
+import email
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 from spinformer.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
-CORE = ("torch", "numpy", "safetensors", "tqdm")
+CORE = ("torch", "numpy", "safetensors", "tqdm", "filelock")
 WALK = """
 import importlib, pkgutil, sys
 import spinformer
@@ -121,6 +122,24 @@ def test_what_is_inside(wheel):
                 and "LICENSE" not in name]  # fmt: skip
 
 
+def test_licences_of_all_that_is_inside(wheel):
+    """The metadata name the licence of the code and of each sample of data, and bring their texts."""
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    fields = email.message_from_bytes(archive.read(metadata))
+    assert fields["License-Expression"] == "Apache-2.0 AND CC-BY-SA-4.0 AND CC-BY-SA-3.0"
+    named = fields.get_all("License-File")
+    for name in named:
+        assert metadata.replace("METADATA", f"licenses/{name}") in archive.namelist()
+    folders = {name.rpartition("/")[0] for name in archive.namelist() if name.endswith((".gz", ".npz", ".safetensors"))}
+    assert len(folders) == 2
+    for folder in folders:
+        assert any(f"src/{folder}/" in name for name in named), folder
+    texts = " ".join(archive.read(metadata.replace("METADATA", f"licenses/{name}")).decode() for name in named)
+    for words in ("Apache License", "CC BY-SA 4.0", "Attribution-ShareAlike 3.0"):
+        assert words in texts
+
+
 @pytest.mark.slow
 def test_every_module_imports_or_names_its_extra(python, tmp_path):
     done = run(python, folder=tmp_path, code=WALK)
@@ -167,6 +186,7 @@ def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
         "app",
         "retrieve network.safetensors",
         "bench exact",
+        "torture --only files",
         "reproduce nli --stage heads --data .",
         "train attractor --limit 64 --epochs 1 --patch 7 --output net.safetensors",
     ]

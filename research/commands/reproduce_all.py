@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from research.commands.options import add_results
+from research.commands.options import add_encoders, add_results, read_encoders
 from research.paths import ROOT
 from research.reports.documents import draw_figures, write_documents
 from research.steps import BY_NAME, CHECKPOINT, INPUTS, STEPS, Step
@@ -27,13 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="results to make (default all)")
     parser.add_argument("--anew", action="store_true", help="make results again that are there")
     parser.add_argument("--data", help="folder of the corpora (see `spinformer reproduce nli --help`)")
-    parser.add_argument(
-        "--encoder",
-        action="append",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="folder of an encoder, minilm=... or mpnet=...; may be repeated",
-    )
+    add_encoders(parser)
     parser.add_argument("--vectors", help="GloVe file, for the models on word vectors")
     parser.add_argument(
         "--images", help="MNIST, for the attractor network (see `spinformer reproduce attractor --help`)"
@@ -90,12 +84,7 @@ def plan(only: Sequence[str], results: Path, runs: Path, *, anew: bool = False) 
 def _inputs(args: argparse.Namespace) -> dict[str, str]:
     """What the user named, by the keys of INPUTS."""
     given = {key: getattr(args, key) for key in ("data", "vectors", "images") if getattr(args, key)}
-    for entry in args.encoder:
-        name, mark, folder = entry.partition("=")
-        if not mark or name not in ENCODERS:
-            raise ValueError(f"--encoder must be minilm=FOLDER or mpnet=FOLDER; got {entry!r}")
-        given[name] = folder
-    return given
+    return given | read_encoders(args.encoder, ENCODERS)
 
 
 def _check(steps: Sequence[Step], inputs: dict[str, str]) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from research.commands.options import add_results
+from research.commands.options import add_encoders, add_results, read_encoders
 from research.experiments.nli import DEV, TRAIN, Folders, Job, prepare_teacher, run_jobs
 from research.experiments.nli_stages import SEEDS, STAGES, summarize
 from spinformer._base import checks, records
@@ -27,13 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "stages:\n" + "\n".join(f"  {name:<10}{stage.summary}" for name, stage in STAGES.items())
     parser.add_argument("--stage", choices=STAGES, required=True, help="one of the stages below")
     parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
-    parser.add_argument(
-        "--encoder",
-        action="append",
-        default=[],
-        metavar="NAME=FOLDER",
-        help="folder of an encoder, minilm=... or mpnet=...; may be repeated",
-    )
+    add_encoders(parser)
     parser.add_argument("--vectors", type=Path, help="GloVe file, for stage base")
     parser.add_argument("--runs", type=Path, default=Path("runs/nli"), help="folder for models (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time (default 1)")
@@ -55,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     checks.seeds("--seeds", args.seeds)
     if args.stage == "apart" and args.change:
         raise ValueError("stage apart trains nothing: it takes no --change")
-    folders = Folders(args.data, _encoders(args.encoder), args.vectors, args.runs)
+    folders = Folders(args.data, read_encoders(args.encoder), args.vectors, args.runs)
     stage = STAGES[args.stage]
     needed = dict.fromkeys((DEV, *stage.sets, *TRAIN))
     missing = [name for name in needed if not (args.data / f"{name}.jsonl.gz").is_file()]
@@ -86,17 +80,6 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"{len(runs)} of {len(jobs)} runs; {path}")
     return 0 if len(runs) == len(jobs) else 1
-
-
-def _encoders(entries: Sequence[str]) -> dict[str, str]:
-    """Folders of encoders by short name, from NAME=FOLDER."""
-    encoders = {}
-    for entry in entries:
-        name, mark, folder = entry.partition("=")
-        if not mark:
-            raise ValueError(f"--encoder must be NAME=FOLDER; got {entry!r}")
-        encoders[name] = folder
-    return encoders
 
 
 def _command(args: argparse.Namespace) -> str:

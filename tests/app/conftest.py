@@ -1,12 +1,18 @@
-"""A tiny grounded classifier, the page that `spinformer app` serves of it, and a browser."""
+"""A tiny grounded classifier, the page of it on a server in this process, and a browser."""
 
 import os
 import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
+from spinformer.app.digits import Digits
+from spinformer.app.server import bind, web_server
 from tests.tiny import NLI
 
 ROOT = Path(__file__).parents[2]
@@ -22,13 +28,11 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
-def model_folder(encoder, tmp_path_factory) -> Path:
+def save_model(encoder: Path, folder: Path) -> Path:
     """A classifier that is a game itself, with random weights wide enough that answers differ."""
     from spinformer.models import NeuroGameForSequenceClassification
     from tests.tiny import tokenizer
 
-    folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
     with torch.random.fork_rng():
         torch.manual_seed(3)
         sizes = {"heads": 4, "dim": 16, "hidden": 32, "readout": 32}
@@ -43,17 +47,45 @@ def model_folder(encoder, tmp_path_factory) -> Path:
     return folder
 
 
+@contextmanager
+def serving(app) -> Iterator[str]:
+    """An ASGI application on a server in a thread, as `serve` would serve it; gives its address."""
+    bound, server = bind("127.0.0.1", 0), web_server(app)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        bound.close()
+
+
 @pytest.fixture(scope="session")
-def url(model_folder):
+def model_folder(encoder, tmp_path_factory) -> Path:
+    return save_model(encoder, tmp_path_factory.mktemp("checkpoints") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def digits() -> Digits:
+    """The network behind the second tab, trained once, briefly."""
+    return Digits(epochs=1)
+
+
+@pytest.fixture(scope="session")
+def url(model_folder, digits):
     """Where the page is served."""
     pytest.importorskip("gradio")
-    from research.benchmarks.app import server
+    from spinformer.app import Classifier, application, build
 
-    with server("--model", str(model_folder)) as address:
+    blocks = build(Classifier.load(str(model_folder)), digits)
+    with serving(application(blocks, hosts=("127.0.0.1", "localhost", "[::1]"))) as address:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module")  # its event loop would be in the way of other modules
 def browser():
     """Chromium: the one that SPINFORMER_CHROMIUM names, the system's, or playwright's own."""
     api = pytest.importorskip("playwright.sync_api")

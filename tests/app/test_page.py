@@ -16,9 +16,9 @@ WIDTHS = {"desktop": (1280, 800), "telephone": (390, 844)}
 PATIENCE = 60_000  # milliseconds; two cores serve two browsers and more
 
 
-@pytest.fixture(params=WIDTHS)
-def page(request, browser, url, output):
-    """The open page; whatever it did that it must not do fails the test when it ends."""
+@pytest.fixture(scope="module", params=WIDTHS)
+def window(request, browser, url):
+    """A window of one width with what its pages did that they must not do; it keeps the page's files for all tests."""
     width, height = WIDTHS[request.param]
     phone = request.param == "telephone"
     context = browser.new_context(viewport={"width": width, "height": height}, has_touch=phone, is_mobile=phone)
@@ -37,14 +37,23 @@ def page(request, browser, url, output):
             else None
         ),
     )
+    yield shown, wrong
+    context.close()
+
+
+@pytest.fixture
+def page(request, window, url, output):
+    """The page as it opens; whatever it did that it must not do fails the test when it ends."""
+    shown, wrong = window
     shown.goto(url)
     shown.locator("#explain").wait_for()
     yield shown
     name = re.sub(r"\W+", "-", request.node.name).strip("-")
     shown.screenshot(path=output / f"{name}.png", full_page=True)
-    wide = shown.evaluate("document.documentElement.scrollWidth") - width
-    context.close()
-    assert wrong == []
+    wide = shown.evaluate("document.documentElement.scrollWidth") - shown.viewport_size["width"]
+    found = wrong.copy()
+    wrong.clear()
+    assert found == []
     assert wide <= 0, f"the page is {wide} pixels wider than the window"
 
 

@@ -11,6 +11,7 @@ import torch
 from spinformer.app import film, limits, markup
 from spinformer.app.classifier import Classifier
 from spinformer.app.digits import Digits
+from spinformer.app.server import CONNECTIONS
 from spinformer.cli import main
 from spinformer.explain.render.layout import pair_map
 from spinformer.explain.render.markup import pair_table
@@ -70,6 +71,10 @@ def test_the_document_says_the_limits():
         f"at most {limits.CHARACTERS} characters, and both together at most {limits.WORDS} words",
         f"{limits.SAMPLES[1]} coalitions, a trajectory {limits.STEPS[1]} steps, a request {limits.BYTES // 1024} KiB",
         f"{limits.QUEUE} requests may wait",
+        f"must arrive within {limits.ARRIVAL:g} seconds, and an answer be taken within {limits.TAKING:g}",
+        f"At most {limits.UNFINISHED} connections may be waiting for a request, and {limits.UNTAKEN} for an answer",
+        f"when there are {CONNECTIONS} connections",
+        f"remembers the last {limits.SESSIONS} visitors",
     ):
         assert sentence in text
 
@@ -144,11 +149,6 @@ def test_explanations_are_those_of_the_explainer(model_folder):
     assert classifier.explain(*texts).samples == 2**8
     with pytest.raises(ValueError, match=r"The temperature must be from 0\.05 to 2; got 3"):
         classifier.explain("a dog", "a cat", 3)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return Digits(epochs=1)
 
 
 def test_hidden_patches_come_back_and_seen_ones_stay(digits):

@@ -114,7 +114,7 @@ def test_mistakes_are_answered_in_a_sentence(url, name, data, said):
 def test_what_the_page_cannot_send_is_refused_without_a_trace(url, name, data):
     try:
         said = send_request(url, name, data)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         said = str(error)
     assert 'class="result"' not in said
     for secret in ("Traceback", ".py", "site-packages", "spinformer/"):
@@ -123,7 +123,7 @@ def test_what_the_page_cannot_send_is_refused_without_a_trace(url, name, data):
 
 def test_twenty_visitors_at_once(url):
     send_request(url, "watch", ["ff" * 784, "hide patches", 0.3, 1, 0.9, 0])  # the attractor is trained before
-    found = load_test(url, users=20, seconds=20)
+    found = load_test(url, users=20, seconds=5)
     assert found["first_errors"] == []
     assert found["requests"] >= 40
     assert found["p95"] < 30

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import layer_norm as torch_layer_norm
 
 from spinformer.attention import AttractorAttention
-from spinformer.attractor import layer_norm, unit
+from spinformer.attractor import layer_norm, standardise, unit
 from spinformer.data import images as data
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 from spinformer.training.attractor import AttractorRecipe, train_attractor
@@ -134,3 +134,20 @@ def test_a_network_with_both_is_trained_saved_and_read(tmp_path):
     again = AttractorNetwork.load(tmp_path / "net.safetensors")
     assert again.config == network.config
     assert torch.equal(again.trajectory(digits[:4], 3), network.trajectory(digits[:4], 3))
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-13, 1.0, 1e25])
+def test_spins_of_any_size_come_to_length_one(size):
+    x = size * torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(unit(x).norm(dim=-1), torch.ones(2, 5))
+    assert torch.allclose(layer_norm(x).norm(dim=-1), torch.ones(2, 5), atol=1e-5)
+    assert not unit(torch.zeros(1, 2, 3)).any()
+
+
+def test_what_does_not_vary_is_not_made_of_rounding():
+    """A token, or a component, whose numbers are all the same comes out as 0."""
+    same = torch.full((1, 3, 4), 0.1) * torch.tensor([1.0, 3.0, 7.0])[:, None]
+    assert not layer_norm(same).any()
+    tokens = torch.tensor([[0.1, 0.7]]).expand(2, 3, 2)
+    assert not standardise(tokens).any()
+    assert not standardise(tokens, torch.tensor([[True, False, False]] * 2)).any()

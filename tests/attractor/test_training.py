@@ -144,7 +144,7 @@ def test_a_random_subset_of_sites_moves_alone(digits):
 def test_bad_recipes_are_refused():
     with pytest.raises(ValueError, match="objective is one of energy, field"):
         AttractorRecipe(objective="likelihood")
-    with pytest.raises(ValueError, match="positive epochs"):
+    with pytest.raises(ValueError, match="epochs must be an integer of at least 1; got 0"):
         AttractorRecipe(epochs=0)
     with pytest.raises(ValueError, match="only full couplings shard"):
         Stepper(network(shape="relative").layer.pairs, AttractorRecipe(), 1, sites=range(3))

@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 pytest.importorskip("transformers")
 
 from spinformer.cli import main
-from spinformer.cli.failures import TRACE
+from spinformer.cli.failures import LONGEST, TRACE, explain_failure
+from spinformer.explain import Explanation
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
 from tests.tiny import NLI, bert, nli_classifier, save_rows, tokenizer
@@ -166,6 +167,72 @@ def test_a_full_disk_is_one_line(place):
 def test_a_folder_that_may_not_be_written(place, capsys):
     (place / "model").chmod(0o500)
     fails(capsys, ["ground", place / "model", "rows.jsonl", "--held-out", 4, "--device", "cpu"], "ermission")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (RuntimeError("basic_ios::clear: iostream error"), 2, "is there room on the disk? (basic_ios::clear"),
+        (RuntimeError("PytorchStreamWriter failed writing file data/0: file write failed"), 2, "is there room on the"),
+        (Exception("No space left on device (os error 28)"), 2, "a file could not be written; is there room"),
+        (Exception("Permission denied (os error 13)"), 2, "spinformer odd: Permission denied (os error 13)"),
+        (Exception("odd"), 1, "an error that was not foreseen, Exception: odd"),
+        (ValueError("x" * 10**6), 2, f"spinformer odd: {'x' * LONGEST} ..."),
+        (ValueError("x" * LONGEST), 2, f"spinformer odd: {'x' * LONGEST}"),
+    ],
+)
+def test_the_line_of_an_error(error, status, message, capsys):
+    assert explain_failure("odd", error) == status
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert len(shown) < LONGEST + 100
+    assert shown.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has no pipes in folders")
+def test_pipes_are_not_waited_for(place, capsys):
+    nli_classifier().save_pretrained(place / "shards", max_shard_size="10KB")
+    tokenizer().save_pretrained(place / "shards")
+    shard = sorted((place / "shards").glob("model-*"))[1]
+    additive = place / "additive"
+    additive.mkdir()
+    explain = ["explain", place / "model", *ONE]
+    exact = ["evaluate", place / "model", "rows.jsonl", "--device", "cpu", "--explanations", "--count", 2, "--exact", 1]
+    exact += ["--exact-words", 4, 16, "--methods", "random", "--tables", "tables.safetensors"]
+    for path, words in (
+        (shard, ["predict", place / "shards", "rows.jsonl", "--device", "cpu"]),
+        (place / "model" / "game" / "game.safetensors", explain),
+        (additive / "explainer.json", [*explain, "--additive", additive, "--method", "additive-explainer"]),
+        (Path("tables.safetensors"), exact),
+        (Path("one.json"), None),
+    ):
+        before = path.read_bytes() if path.exists() else None
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+        if words is not None:
+            fails(capsys, words, path.name, "is a pipe or a device; expected a file")
+        else:
+            with pytest.raises(ValueError, match="is a pipe or a device"):
+                Explanation.load(path)
+        path.unlink()
+        if before is not None:
+            path.write_bytes(before)
+
+
+def test_figures_are_whole(place, monkeypatch, capsys):
+    from matplotlib.figure import Figure
+
+    words = ["evaluate", place / "model", "rows.jsonl", "--device", "cpu", "--output", "figures"]
+    assert main(list(map(str, words))) == 0
+    pictures = {path: path.read_bytes() for path in Path("figures").iterdir()}
+
+    def full(figure, target, **_):
+        (target.write if hasattr(target, "write") else Path(target).write_bytes)(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    fails(capsys, words, "No space left on device")
+    assert {path: path.read_bytes() for path in Path("figures").iterdir()} == pictures
 
 
 def test_what_nobody_foresaw_says_how_to_report_it(monkeypatch, capsys):

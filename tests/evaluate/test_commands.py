@@ -161,16 +161,31 @@ def test_predict_answers_while_it_reads(saved, tmp_path, monkeypatch):
     seen = []
 
     class Slow:
-        @property
-        def buffer(self):
-            for line in range(10):
-                seen.append(len(out.read_text().splitlines()))
-                yield f"a man\tdog {line}\n".encode()
+        def __init__(self):
+            self.buffer = self
+
+        def readline(self, _):
+            seen.append(len(out.read_text().splitlines()) if out.exists() else 0)
+            return f"a man\tdog {len(seen)}\n".encode() if len(seen) <= 10 else b""
 
     monkeypatch.setattr(sys, "stdin", Slow())
     assert main(["predict", str(saved), "--output", str(out), "--batch-size", "4"]) == 0
-    assert seen == [0, 0, 0, 0, 4, 4, 4, 4, 8, 8]
+    assert seen == [0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8]
     assert len(out.read_text().splitlines()) == 10
+
+
+def test_predict_leaves_an_earlier_file_where_it_fails(saved, tmp_path, capsys):
+    out, asked = tmp_path / "answers.jsonl", tmp_path / "asked.txt"
+    asked.write_text("a man\ta dog\n")
+    assert main(["predict", str(saved), str(asked), "--output", str(out)]) == 0
+    before = out.read_text()
+    asked.write_text("a man\ta dog\na man\n")
+    fails(capsys, ["predict", saved, asked, "--output", out, "--batch-size", "1"], "asked.txt, line 2: expected")
+    assert out.read_text() == before
+    assert {path.name for path in tmp_path.iterdir()} == {"answers.jsonl", "asked.txt"}
+    asked.write_text("")
+    assert main(["predict", str(saved), str(asked), "--output", str(out)]) == 0
+    assert out.read_text() == ""
 
 
 def test_predict_files(saved, model, tokenizer, asked, tmp_path, capsys):

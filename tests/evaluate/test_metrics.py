@@ -101,6 +101,11 @@ def test_far_logits_stay_finite():
     assert result.ece == pytest.approx(0.5)
 
 
+def test_the_largest_logit_decides_where_probabilities_round_to_equal():
+    logits = torch.tensor([[0.0, 1e-98], [1e9, 1e9 + 1]], dtype=torch.float64)
+    assert scores(logits, [1, 1], ("a", "b")).confusion == ((0, 0), (0, 2))
+
+
 def test_numpy_and_torch_and_json_agree():
     logits, labels = drawn()
     result = scores(logits, labels, NAMES)

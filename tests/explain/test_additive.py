@@ -176,7 +176,7 @@ def test_save_and_load(tmp_path):
 
 
 def test_hidden_states_of_a_neurogame(encoder):
-    model = NeuroGameForSequenceClassification.from_encoder(str(encoder))
+    model = NeuroGameForSequenceClassification.from_encoder(str(encoder)).eval()
     explainer = AdditiveExplainer(MaskedClassifier(model, tiny.tokenizer()), width=8)
     assert explainer.network.config.layers == (1, 2)
     batch = words()

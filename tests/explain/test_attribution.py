@@ -32,7 +32,7 @@ from tests.explain.toys import TEXTS, bert, classifier, tokenizer, words
 
 def headed(folder, head: str, **game) -> MaskedClassifier:
     model = NeuroGameForSequenceClassification.from_encoder(str(folder), head=head, **game)
-    return MaskedClassifier(model, AutoTokenizer.from_pretrained(folder))
+    return MaskedClassifier(model.eval(), AutoTokenizer.from_pretrained(folder))
 
 
 def scorers(masked: MaskedClassifier) -> list:

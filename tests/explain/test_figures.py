@@ -13,11 +13,11 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from spinformer._base.characters import REPLACEMENT
 from spinformer.explain import Explainer
 from spinformer.explain.dynamics import sweep_temperature, trace_spins
 from spinformer.explain.render import figures
 from spinformer.explain.render.canvas import drawable_text, text_color_on
-from spinformer.explain.render.characters import REPLACEMENT
 from spinformer.explain.render.scale import scales_of
 from spinformer.explain.traces import TemperatureSweep
 from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest

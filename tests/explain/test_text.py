@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from spinformer._base.characters import printable
 from spinformer.explain.record import Pair
-from spinformer.explain.render.characters import display_width, printable, shorten
+from spinformer.explain.render.characters import display_width, shorten
 from spinformer.explain.render.layout import base_line
 from spinformer.explain.render.scale import scales_of, shared_scales
 from spinformer.explain.render.text import AGAINST, FOR, colored_text, plain_text

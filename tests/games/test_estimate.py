@@ -93,7 +93,7 @@ def test_control_variate_is_closed(index, activation, generator):
 @pytest.mark.parametrize("index", INDICES)
 def test_control_variate_pays_on_real_inputs(index, sample, generator):
     """At least ten times less variance than the plain estimator, for the same coalitions, on encoder outputs."""
-    game = NormGame(sample.normed(), sample.mask)
+    game = NormGame(sample.normed()[:16], sample.mask[:16])
     errors = [
         estimate_values(game, index, 50, estimator=name, generator=generator).stderr.square().mean()
         for name in ("plain", "control")

@@ -115,7 +115,7 @@ WRONG = [
     (lambda: ISING.effective_field(values(2, 5)), r"m must have shape \(2, 4\); got \(2, 5\)"),
     (lambda: ISING.update(values(3, 4)), r"m must have shape \(2, 4\); got \(3, 4\)"),
     (lambda: DenseCouplings(values(2, 4, 5)), r"\(B, n, n\); got \(2, 4, 5\)"),
-    (lambda: DenseCouplings(values(2, 4, 4)).matvec(values(2, 5)), r"m must have shape \(2, 4\); got \(2, 5\)"),
+    (lambda: DenseCouplings(torch.zeros(2, 4, 4)).matvec(values(2, 5)), r"m must have shape \(2, 4\); got \(2, 5\)"),
     (lambda: LowRankCouplings(values(2, 4, 3), values(2, 2)), r"weights must have shape \(2, 3\); got \(2, 2\)"),
     (lambda: AttractorAttention(4, 3).coupling_gradient(values(0, 4, 3)), "at least one sample"),
 ]

@@ -14,7 +14,7 @@ from tests.games.test_quadrature import smooth_tables
 
 @pytest.mark.parametrize(("players", "count"), [(2, 3), (5, 12), (5, 40), (9, 64), (12, 200), (30, 100), (70, 33)])
 def test_different_coalitions_and_their_complements(players: int, count: int) -> None:
-    design = informative_design(order_ratios(players, ORDER), count, torch.tensor(1))
+    design = informative_design(players, count, torch.tensor(1))
     assert len(design) <= count
     assert len(design) == len(design.unique(dim=0))
     assert not design[0].any()
@@ -25,9 +25,9 @@ def test_different_coalitions_and_their_complements(players: int, count: int) ->
 
 def test_a_larger_count_begins_with_the_same() -> None:
     weights = torch.rand(12, generator=torch.Generator().manual_seed(0)) + 0.1
-    ratios = order_ratios(12, ORDER, weights / weights.mean())
     few, more, many = (
-        informative_design(ratios, count, torch.tensor(4)) for count in (40, 2 * CHOSEN + 2, 2 * CHOSEN + 200)
+        informative_design(12, count, torch.tensor(4), weights / weights.mean())
+        for count in (40, 2 * CHOSEN + 2, 2 * CHOSEN + 200)
     )
     assert torch.equal(more[: len(few)], few)
     assert torch.equal(many[: len(more)], more)
@@ -71,7 +71,7 @@ def test_values_are_nearer_than_with_drawn_ones() -> None:
         exact = exact_values(TableGame(table), "SV")
         designs = (
             paired_design(11, 129, torch.tensor(seed)),
-            informative_design(order_ratios(11, ORDER), 129, torch.tensor(seed)),
+            informative_design(11, 129, torch.tensor(seed)),
         )
         found = [regress(design, table[position(design)]).shapley.values[0] for design in designs]
         errors.append([float((each - exact).norm() / exact.norm()) for each in found])
@@ -82,5 +82,5 @@ def test_values_are_nearer_than_with_drawn_ones() -> None:
 def test_players_who_matter_are_asked_about() -> None:
     """Of 12 players 3 do everything: their 8 coalitions are among the first 4 pairs, beside none and all."""
     weights = torch.tensor([4.0] * 3 + [1e-3] * 9)
-    design = informative_design(order_ratios(12, ORDER, weights / weights.mean()), 10, torch.tensor(0))
+    design = informative_design(12, 10, torch.tensor(0), weights / weights.mean())
     assert len(design[:, :3].unique(dim=0)) == len(all_coalitions(3))

@@ -200,7 +200,7 @@ def test_the_stage_judge_changes_the_verdicts_alone(tmp_path, capsys):
     for name in ("notebook", "field"):
         for patch in (2, 4):
             changed["bare"][f"{name}-{patch}"] = changed["bare"][f"paper-{patch}"]
-    record = {"name": "attractor", "written": "then", "outcome": changed}
+    record = {"name": "attractor", "config": {}, "written": "then", "outcome": changed}
     (tmp_path / "attractor.json").write_text(json.dumps(record))
     assert main(["reproduce", "attractor", "--stage", "judge", "--results", str(tmp_path)]) == 0
     after = json.loads((tmp_path / "attractor.json").read_text())

@@ -127,6 +127,6 @@ def test_a_job_that_fails_is_tried_once_more(command, tmp_path, capsys, monkeypa
     assert calls == ["trivial-predictors"] * 2
     (tmp_path / "out" / "state" / "results" / "trivial-predictors.json").unlink()
     needed = 9
-    with pytest.raises(RuntimeError, match="out of memory"):
-        main([*command, "--stage", "compute", "--only", "trivial"])
+    assert main([*command, "--stage", "compute", "--only", "trivial"]) == 2
+    assert "spinformer reproduce attractor: out of memory" in capsys.readouterr().err
     assert len(calls) == 4

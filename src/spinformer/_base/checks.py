@@ -1,7 +1,8 @@
 """Checks of what comes in. Every message says what was expected and what came."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -9,8 +10,55 @@ from torch import Tensor
 
 def choice(name: str, value: str, valid: Sequence[str]) -> None:
     """`value` is one of `valid`."""
-    if value not in valid:
+    if not isinstance(value, str) or value not in valid:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}; got {value!r}")
+
+
+def instance(name: str, value: object, *kinds: type) -> None:
+    """`value` is an object of one of these classes."""
+    if not isinstance(value, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{name} must be of class {expected}; got {type(value).__name__}")
+
+
+def items(name: str, value: object, *kinds: type) -> None:
+    """`value` is a list, or another collection with a length, of objects of these classes."""
+    if isinstance(value, str | bytes) or not isinstance(value, Collection):
+        raise TypeError(f"{name} must be a list of {' or '.join(kind.__name__ for kind in kinds)}; got {value!r:.60}")
+    for one in value:
+        instance(f"each of {name}", one, *kinds)
+
+
+def function(name: str, value: object) -> None:
+    """`value` can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function; got {type(value).__name__}")
+
+
+def number(name: str, value: object) -> None:
+    """`value` is a real number; it may be NaN or infinite."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number; got {type(value).__name__}")
+
+
+def finite_number(name: str, value: object) -> None:
+    """`value` is a real number, neither NaN nor infinite."""
+    number(name, value)
+    if not -math.inf < value < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be finite; got {value}")
+
+
+def flag(name: str, value: object) -> None:
+    """`value` is true or false."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be true or false; got {value!r:.60}")
+
+
+def integers(name: str, value: object, length: int, least: int) -> None:
+    """`value` is a tuple of so many integers, none below `least`."""
+    good = isinstance(value, tuple | list) and len(value) == length
+    if not good or not all(type(one) is int and one >= least for one in value):  # type: ignore[attr-defined]
+        raise ValueError(f"{name} must be {length} integers of at least {least}; got {value!r:.60}")
 
 
 def positive(name: str, value: float | Tensor) -> None:
@@ -18,8 +66,11 @@ def positive(name: str, value: float | Tensor) -> None:
     if torch.compiler.is_compiling():
         return
     if isinstance(value, Tensor):
+        if value.is_complex() or value.dtype == torch.bool:
+            raise TypeError(f"{name} must hold real numbers; got {value.dtype}")
         good = value.is_meta or bool(((value > 0) & (value < torch.inf)).all())
     else:
+        number(name, value)
         good = 0 < value < math.inf
     if not good:
         raise ValueError(f"{name} must be finite and positive; got {value}")
@@ -48,8 +99,16 @@ def floating(name: str, tensor: Tensor, dims: Sequence[int]) -> None:
         raise ValueError(f"{name} must have {expected} dimensions; got shape {tuple(tensor.shape)}")
 
 
+def same_type(name: str, tensor: Tensor, dtype: torch.dtype, whose: str) -> None:
+    """`tensor` has this type; under autocast any floating-point type."""
+    if tensor.dtype != dtype and not (tensor.is_floating_point() and torch.is_autocast_enabled(tensor.device.type)):
+        raise TypeError(f"{name} must be in the type of {whose}, {dtype}; got {tensor.dtype}")
+
+
 def shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
-    """`tensor` has exactly this shape."""
+    """`tensor` is a tensor of exactly this shape."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
     if tuple(tensor.shape) != tuple(expected):
         raise ValueError(f"{name} must have shape {tuple(expected)}; got {tuple(tensor.shape)}")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from spinformer._base.files import atomic_write
+from spinformer._base.files import atomic_write, json_object
 
 RESULTS = Path("results")  # where commands of users write, in the current folder
 
@@ -40,7 +40,7 @@ def write(
         "command": command,
         "config": dict(config),
         "data": dict(data or {}),
-        "commit": _commit(),
+        "commit": commit(),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "hardware": _hardware(),
         "versions": _versions(),
@@ -48,7 +48,7 @@ def write(
     }
     path = directory / f"{name}.json"
     with atomic_write(path) as partial:
-        partial.write_text(json.dumps(_finite(record), indent=1, sort_keys=False, allow_nan=False) + "\n")
+        partial.write_text(json.dumps(finite(record), indent=1, sort_keys=False, allow_nan=False) + "\n")
     return path
 
 
@@ -58,7 +58,10 @@ def read(name: str, directory: Path) -> dict[str, Any]:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in directory.glob("*.json"))) or "none"
         raise FileNotFoundError(f"no result named {name!r} in {directory}/ (there are: {known})")
-    record: dict[str, Any] = json.loads(path.read_text())
+    record = json_object(path)
+    missing = sorted({"config", "outcome"} - {key for key, value in record.items() if isinstance(value, dict)})
+    if missing:
+        raise ValueError(f"{path} is no record of a result: expected an object under {' and '.join(missing)}")
     return record
 
 
@@ -72,23 +75,23 @@ def once(
     """
     if (directory / f"{name}.json").is_file():
         record = read(name, directory)
-        if record["config"] == json.loads(json.dumps(_finite(config))):
+        if record["config"] == json.loads(json.dumps(finite(config))):
             return dict(record["outcome"])
-    outcome: dict[str, Any] = json.loads(json.dumps(_finite(measure())))  # as a file gives it back
+    outcome: dict[str, Any] = json.loads(json.dumps(finite(measure())))  # as a file gives it back
     write(name, outcome, command=command, config=config, directory=directory)
     return outcome
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same value with None for NaN and infinities, which JSON does not have."""
     if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
+        return {name: finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
     """The commit checked out in the current folder, or else SPINFORMER_COMMIT."""
     try:
         done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)

@@ -27,7 +27,10 @@ class Registry(Generic[T]):
 
     def register(self, item: T) -> T:
         """Add `item` under its name, which must be new, and return it."""
-        if item.name in self._items:
+        name = getattr(item, "name", None)
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a new {self.kind} must have a name, a word; got {type(item).__name__} named {name!r:.60}")
+        if name in self._items:
             raise ValueError(f"{self.kind} {item.name!r} is registered already")
         self._items[item.name] = item
         return item

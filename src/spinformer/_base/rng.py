@@ -8,6 +8,7 @@ is Ettinger's two-round 32-bit hash with small constants, so that 64-bit integer
 of 32 bits identify a stream.
 """
 
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
+
 _MASK = 0xFFFFFFFF
 _GOLDEN = 0x9E3779B9
 _GLOBAL = threading.RLock()
@@ -24,8 +27,28 @@ _GLOBAL = threading.RLock()
 
 def draw_seed(generator: torch.Generator | None) -> Tensor:
     """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU."""
+    check_generator(generator)
     device = generator.device if generator is not None else torch.device("cpu")
     return torch.randint(2**62, (), generator=generator, device=device).cpu()
+
+
+def check_generator(generator: torch.Generator | None) -> None:
+    """A TypeError unless it is a generator of torch or None."""
+    if generator is not None:
+        checks.instance("generator", generator, torch.Generator)
+
+
+def as_seed(seed: Tensor | int) -> Tensor:
+    """A seed as a scalar tensor: an integer of 64 bits, or a tensor that holds one."""
+    if isinstance(seed, Tensor):
+        if seed.numel() != 1 or seed.is_floating_point() or seed.is_complex() or seed.dtype == torch.bool:
+            raise ValueError(f"seed must be one integer; got {seed.dtype} of shape {tuple(seed.shape)}")
+        return seed.reshape(())
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed must be an integer, or a tensor that holds one; got {type(seed).__name__}")
+    if not -(2**63) <= seed < 2**63:
+        raise ValueError(f"seed must be an integer of 64 bits; got {seed}")
+    return torch.tensor(seed)
 
 
 @contextmanager
@@ -38,6 +61,22 @@ def seeded(seed: int) -> Iterator[None]:
     with _GLOBAL, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
+
+
+@contextmanager
+def preserved() -> Iterator[None]:
+    """The global generators of torch, numpy and Python are after the block as they were before it.
+
+    For libraries that seed and use these. One thread at a time, as with `seeded`.
+    """
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with _GLOBAL, torch.random.fork_rng(devices=devices):
+        python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
 
 
 def uniforms(seed: Tensor, rows: int, draws: int, columns: int, device: torch.device) -> Tensor:

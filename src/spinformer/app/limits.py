@@ -1,7 +1,7 @@
 """What one visitor may ask of the page, and the errors that say so."""
 
-import math
 import re
+import sys
 
 from spinformer.data.words import WORD
 
@@ -15,8 +15,12 @@ DAMAGES = {"hide patches": 0.9, "add noise": 2.0}  # the largest amount of each
 SEEDS = 2**31 - 1
 # Requests that wait, requests that are worked on at once, and bytes of a request.
 QUEUE, AT_ONCE, BYTES = 64, 2, 64 * 1024
-# Seconds in which a request must arrive, connections that may wait for theirs, and visitors that are remembered.
-ARRIVAL, UNFINISHED, SESSIONS = 10.0, 100, 100
+# Seconds in which a request must arrive, connections that may wait for theirs, and how many more for half a second.
+ARRIVAL, UNFINISHED, BURST, GRACE = 10.0, 100, 200, 0.5
+# Seconds in which what was sent must be taken, and connections that may be slow to take it.
+TAKING, UNTAKEN = 30.0, 100
+# Visitors that are remembered, and seconds that a visitor's second connection waits for the first to end.
+SESSIONS, TURN = 100, 2.0
 _DRAWING = re.compile(rf"[0-9a-f]{{{2 * SIDE * SIDE}}}")
 
 
@@ -34,12 +38,14 @@ def _text(name: str, text: object) -> str:
         raise ValueError(f"The {name} is empty: please write a sentence.")
     if len(text) > CHARACTERS:
         raise ValueError(f"The {name} may have {CHARACTERS} characters; this one has {len(text)}.")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(f"The {name} holds half a character: please write it again.")
     return text.strip()
 
 
 def number(name: str, value: object, low: float, high: float) -> float:
     """A finite number within its bounds."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise ValueError(f"{name} must be a number from {low:g} to {high:g}.")
     if not low <= value <= high:
         raise ValueError(f"{name} must be from {low:g} to {high:g}; got {value:g}.")

@@ -82,8 +82,12 @@ def _inference(gradio: Any, classifier: Classifier) -> None:
 
 
 def _options(name: str, at_once: int) -> dict[str, Any]:
-    """Options of a request: at most `at_once` run at a time, a visitor's last one wins, the API does not list it."""
+    """Options of a request: at most `at_once` run at a time, a visitor's last one wins, the API does not list it.
+
+    Values come as they were sent: the function checks them. Gradio would print a traceback of each that it refuses.
+    """
     return {
+        "preprocess": False,
         "api_name": name,
         "api_visibility": "private",
         "concurrency_id": name,

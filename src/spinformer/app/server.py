@@ -7,6 +7,7 @@ from spinformer._base.extras import require
 from spinformer.app import limits
 from spinformer.app.connections import timed_protocol
 from spinformer.app.guard import Guard
+from spinformer.app.sessions import Sessions
 from spinformer.app.style import css, theme
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -20,8 +21,8 @@ def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...
     fastapi = require("fastapi", extra="app")
     trusted = require("starlette.middleware.trustedhost", extra="app").TrustedHostMiddleware
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    functions = frozenset(number for number, function in blocks.fns.items() if function.fn is not None)
-    app.add_middleware(Guard, functions=functions, framed_by=framed_by)
+    functions = {number: len(function.inputs) for number, function in blocks.fns.items() if function.fn is not None}
+    app.add_middleware(Guard, functions=functions, sessions=Sessions(blocks._queue), framed_by=framed_by)
     if hosts is not None:
         app.add_middleware(trusted, allowed_hosts=list(hosts))
     return gradio.mount_gradio_app(
@@ -44,12 +45,20 @@ def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...
 
 def serve(blocks: Any, *, host: str = "127.0.0.1", port: int = 0, framed_by: str = "'self'") -> None:
     """Serve until interrupted; port 0: a free one, which is printed."""
-    uvicorn = require("uvicorn", extra="app")
-    bound = _bind(host, port)
+    bound = bind(host, port)
     hosts = ("127.0.0.1", "localhost", "[::1]") if host in LOCAL else None
-    app = application(blocks, framed_by=framed_by, hosts=hosts)
+    server = web_server(application(blocks, framed_by=framed_by, hosts=hosts))
     name = f"[{host}]" if ":" in host else host
     print(f"spinformer app: http://{name}:{bound.getsockname()[1]} (Ctrl-C stops it)", flush=True)
+    try:
+        server.run(sockets=[bound])
+    finally:
+        bound.close()
+
+
+def web_server(app: Any) -> Any:
+    """The uvicorn server of an ASGI application, within the limits of connections; its method `run` takes sockets."""
+    uvicorn = require("uvicorn", extra="app")
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -59,13 +68,11 @@ def serve(blocks: Any, *, host: str = "127.0.0.1", port: int = 0, framed_by: str
         ws="none",
         http=timed_protocol(),
     )
-    try:
-        uvicorn.Server(config).run(sockets=[bound])
-    finally:
-        bound.close()
+    return uvicorn.Server(config)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens on an address; port 0: a free one."""
     if not 0 <= port <= 65535:
         raise ValueError(f"port must be from 0 to 65535; got {port}")
     try:

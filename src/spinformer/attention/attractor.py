@@ -5,12 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spinformer._base import checks
 from spinformer.attractor import energy as physics
 from spinformer.attractor.couplings import SHAPES, FullCouplings, LowRankSpinCouplings, SpinCouplings, weighted
-from spinformer.attractor.gradient import energy_gradient, zeros
+from spinformer.attractor.gradient import add_energy_gradient, zeros
 from spinformer.attractor.relative import RelativeCouplings
 from spinformer.attractor.shared import SharedCouplings
-from spinformer.attractor.spins import NORMALISATIONS, layer_norm, standardise, unit
+from spinformer.attractor.spins import NORMALISATIONS, centred_on_sphere, check_hidden, on_sphere, standard
 
 WORKSPACE = {"cpu": 1 << 23, "cuda": 1 << 28}  # floats; a step that needs more computes the sites in parts
 
@@ -54,8 +55,11 @@ class AttractorAttention(nn.Module):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if n_tokens < 2 or dim < 1:
-            raise ValueError(f"expected at least 2 tokens and 1 component, got n_tokens={n_tokens}, dim={dim}")
+        checks.at_least("n_tokens", n_tokens, 2)
+        for name, value in (("strength", strength), ("inertia", inertia), ("clamp", clamp)):
+            if name != "clamp" or value is not None:
+                checks.finite_number(name, value)
+        checks.at_least("seed", seed, 0)
         if normalisation not in NORMALISATIONS:
             raise ValueError(f"normalisation is one of {', '.join(NORMALISATIONS)}; got {normalisation!r}")
         generator = torch.Generator().manual_seed(seed)
@@ -65,6 +69,8 @@ class AttractorAttention(nn.Module):
         elif shape == "low-rank":
             self.pairs = LowRankSpinCouplings(n_tokens, dim, rank, generator=generator)
         elif shape == "relative":
+            if grid is not None:
+                checks.integers("grid", grid, 2, 1)
             if grid is None or grid[0] * grid[1] != n_tokens:
                 raise ValueError(f"relative couplings need a grid of {n_tokens} sites, got {grid}")
             self.pairs = RelativeCouplings(grid, dim, reach, generator=generator)
@@ -107,8 +113,8 @@ class AttractorAttention(nn.Module):
         """One step of ATT Eq. 1, without normalisation; tokens where `mask` (B, N) is true are absent (zero)."""
         x = self._check(x)
         if mask is not None:
-            x = x.masked_fill(self._check_mask(mask, x)[..., None], 0.0)
-        return physics.step(self.pairs, x, inertia=self.inertia, **self._options(x))
+            x = x.masked_fill(check_hidden(mask, x)[..., None], 0.0)
+        return physics.moved(self.pairs, x, inertia=self.inertia, **self._options(x))
 
     def retrieve(
         self, x: Tensor, steps: int, mask: Tensor | None = None, return_trajectory: bool = False, *, pin: bool = False
@@ -117,10 +123,9 @@ class AttractorAttention(nn.Module):
 
         Tokens where `mask` is true are absent at the first step. With `pin` the others keep their values.
         """
-        if steps < 0:
-            raise ValueError(f"expected a number of steps of at least 0, got {steps}")
+        checks.at_least("steps", steps, 0)
         x = self._check(x)
-        hidden = None if mask is None else self._check_mask(mask, x)[..., None]
+        hidden = None if mask is None else check_hidden(mask, x)[..., None]
         state = x if hidden is None else x.masked_fill(hidden, 0.0)
         states = [state]
         for t in range(steps):
@@ -147,20 +152,26 @@ class AttractorAttention(nn.Module):
     def parameter_gradient(self, x: Tensor) -> dict[str, Tensor]:
         """d mean_b(E) / d the parameters of this shape, in closed form and in their memory layout."""
         gradient = zeros(self.pairs)
-        energy_gradient(self.pairs, self._check_some(x), gradient, strength=self.strength, clamp=self.clamp)
+        add_energy_gradient(self.pairs, self._check_some(x), gradient, strength=self.strength, clamp=self.clamp)
         return gradient
 
     def step_input(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """The spins that make the fields inside a step, and that training uses: standardised where a step does so."""
-        return standardise(x, mask) if self.normalisation == "standard" else x
+        x = self._check(x)
+        if mask is not None:
+            check_hidden(mask, x)
+        return self._step_input(x, mask)
+
+    def _step_input(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        return standard(x, mask) if self.normalisation == "standard" else x
 
     def _normalised_step(self, x: Tensor, mask: Tensor | None) -> Tensor:
         options = self._options(x)
         if self.normalisation == "standard":
-            pulled = physics.step(self.pairs, self.step_input(x, mask), inertia=0.0, **options)
+            pulled = physics.moved(self.pairs, self._step_input(x, mask), inertia=0.0, **options)
             return pulled + self.inertia * x
-        moved = physics.step(self.pairs, x, inertia=self.inertia, **options)
-        after = {"sphere": unit, "layer": layer_norm}.get(self.normalisation)
+        moved = physics.moved(self.pairs, x, inertia=self.inertia, **options)
+        after = {"sphere": on_sphere, "layer": centred_on_sphere}.get(self.normalisation)
         return moved if after is None else after(moved)
 
     def _options(self, x: Tensor) -> dict[str, Any]:
@@ -169,16 +180,9 @@ class AttractorAttention(nn.Module):
         return {"strength": self.strength, "clamp": self.clamp, "chunk": max(1, budget // max(1, x.numel()))}
 
     def _check(self, x: Tensor) -> Tensor:
-        if x.dim() != 3 or x.shape[1:] != (self.n_tokens, self.dim):
-            raise ValueError(f"expected spins (batch, {self.n_tokens}, {self.dim}), got {tuple(x.shape)}")
-        return x
+        return self.pairs.check_spins(x)
 
     def _check_some(self, x: Tensor) -> Tensor:
-        if not len(x):
+        if not len(self._check(x)):
             raise ValueError("expected at least one sample, since the gradient is that of their mean; got none")
-        return self._check(x)
-
-    def _check_mask(self, mask: Tensor, x: Tensor) -> Tensor:
-        if mask.shape != x.shape[:2] or mask.dtype != torch.bool:
-            raise ValueError(f"expected a boolean mask {tuple(x.shape[:2])}, got {mask.dtype} {tuple(mask.shape)}")
-        return mask
+        return x

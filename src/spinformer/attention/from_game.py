@@ -16,8 +16,8 @@ from spinformer.games import (
     estimate_norm_values,
     estimate_values,
     low_rank_from_sums,
-    make_proposal,
 )
+from spinformer.games.named_proposals import proposal_of
 from spinformer.games.norm import Sums
 from spinformer.games.one_pass import PLAYER_INDICES
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField
@@ -109,7 +109,7 @@ def game_attention(
         ess = torch.full_like(temperature, budget)  # equal weights
     else:
         if settings.proposal != "uniform":
-            sampled["proposal"] = make_proposal(settings.proposal, game, names[0], temperature, group=budget)
+            sampled["proposal"] = proposal_of(settings.proposal, game, names[0], temperature, budget)
         both = [estimate_values(game, name, budget, seed=seed + offset, **sampled) for offset, name in enumerate(names)]
         values = torch.stack([estimate.values for estimate in both], 1)  # (B, 2, n)
         ess = torch.minimum(*(_mean(estimate.ess, game.mask) for estimate in both))

@@ -56,6 +56,9 @@ class NeuroGameAttention(nn.Module):
                 raise ValueError(f"dim must be a multiple of heads, or head_dim given; got dim {dim}, heads {heads}")
             head_dim = dim // heads
         checks.at_least("head_dim", head_dim, 1)
+        given: list[Any] = list(temperature) if isinstance(temperature, list | tuple) else [temperature]
+        for one in given:
+            checks.positive("temperature", one)
         temperatures = torch.as_tensor(temperature, dtype=torch.float32)
         if temperatures.dim() > 1 or (temperatures.dim() == 1 and len(temperatures) != heads):
             raise ValueError(f"temperature must be one number or {heads}; got {temperature}")

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from spinformer._base import checks
 from spinformer.games import INDICES, EstimatorName, ProposalName, Weighting
 from spinformer.ising import Ising, MeanField, mean_field
-from spinformer.ising.mean_field import Backward, Correction, Solver
+from spinformer.ising.mean_field import Backward, Correction, Solver, check_solver
 
 # Above this many tokens `couplings="auto"` takes the linear form (research/results/crossover.json).
 AUTO_LINEAR = 128
@@ -62,8 +62,13 @@ class Settings:
             if get_origin(kind) is Literal:
                 checks.choice(name, getattr(self, name), get_args(kind))
         self._check_indices()
+        for name in ("special_tokens", "learn_temperature"):
+            checks.flag(name, getattr(self, name))
+        if self.gate is not None:
+            checks.number("gate", self.gate)
         if self.gate is not None and not 0 <= self.gate <= 1:
             raise ValueError(f"gate must be None or in [0, 1]; got {self.gate}")
+        check_solver(self.max_steps, self.damping, self.tol)
         if self.estimator == "control" and (self.weighting, self.proposal) != ("uniform", "uniform"):
             raise ValueError("estimator='control' is for weighting='uniform' and proposal='uniform'")
 

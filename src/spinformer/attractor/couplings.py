@@ -21,6 +21,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from spinformer._base import checks
+from spinformer._base.rng import check_generator
+
 SHAPES = ("full", "low-rank", "relative", "shared")
 
 
@@ -30,6 +33,15 @@ class SpinCouplings(nn.Module, ABC):
     n_tokens: int
     dim: int
     linear: ClassVar[bool] = True
+
+    def check_spins(self, x: Tensor, name: str = "spins") -> Tensor:
+        """`x`, which must be finite spins (B, N, d) in the type of the couplings; anything else is an error."""
+        checks.instance(name, x, Tensor)
+        if x.dim() != 3 or x.shape[1:] != (self.n_tokens, self.dim):
+            raise ValueError(f"expected {name} (batch, {self.n_tokens}, {self.dim}), got {tuple(x.shape)}")
+        checks.same_type(name, x, next(self.parameters()).dtype, "the couplings")
+        checks.finite(name, x)
+        return x
 
     @abstractmethod
     def dense(self) -> Tensor:
@@ -89,6 +101,7 @@ class FullCouplings(RowCouplings):
 
     def __init__(self, n_tokens: int, dim: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
+        check_build(n_tokens, dim, generator)
         self.n_tokens, self.dim = n_tokens, dim
         memory = (torch.rand(n_tokens, dim, dim, n_tokens, generator=generator) - 0.5) / dim  # ±1 / (2d)
         self.weight = nn.Parameter(memory.permute(0, 3, 1, 2))
@@ -127,9 +140,27 @@ class FullCouplings(RowCouplings):
     def lengths(self, tensors: dict[str, Tensor], per: str) -> dict[str, Tensor]:
         """|J_i| of every site's row ("site") or |J_ij| of every pair ("pair")."""
         axes = {"site": (1, 2, 3), "pair": (1, 2)}
-        if per not in axes:
+        if per not in ("site", "pair"):
             raise ValueError(f"full couplings hold their norm per 'site' or per 'pair', got {per!r}")
         return {"weight": torch.linalg.vector_norm(tensors["weight"], dim=axes[per], keepdim=True)}
+
+
+def check_build(n_tokens: int, dim: int, generator: torch.Generator | None) -> None:
+    """Couplings are between at least two sites of at least one component."""
+    checks.at_least("n_tokens", n_tokens, 2)
+    checks.at_least("dim", dim, 1)
+    check_generator(generator)
+
+
+def factors(
+    shape: tuple[int, ...], rank: int, dim: int, generator: torch.Generator | None
+) -> tuple[nn.Parameter, nn.Parameter]:
+    """Two factors of couplings of this rank, drawn so that entries of J are as large as the full shape's."""
+    if isinstance(rank, bool) or not isinstance(rank, int) or rank < 1:
+        raise ValueError(f"expected a rank of at least 1, got {rank!r:.60}")
+    bound = (1 / (2 * dim)) ** 0.5 * (3 / rank) ** 0.25
+    first, second = ((2 * torch.rand(*shape, generator=generator) - 1) * bound for _ in range(2))
+    return nn.Parameter(first), nn.Parameter(second)
 
 
 class LowRankSpinCouplings(SpinCouplings):
@@ -139,12 +170,9 @@ class LowRankSpinCouplings(SpinCouplings):
 
     def __init__(self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        if rank < 1:
-            raise ValueError(f"expected a rank of at least 1, got {rank}")
+        check_build(n_tokens, dim, generator)
         self.n_tokens, self.dim, self.rank = n_tokens, dim, rank
-        bound = (1 / (2 * dim)) ** 0.5 * (3 / rank) ** 0.25  # entries of J as large as the full shape's
-        self.left = nn.Parameter((2 * torch.rand(n_tokens, dim, rank, generator=generator) - 1) * bound)
-        self.right = nn.Parameter((2 * torch.rand(n_tokens, dim, rank, generator=generator) - 1) * bound)
+        self.left, self.right = factors((n_tokens, dim, rank), rank, dim, generator)
 
     def dense(self) -> Tensor:
         """L_i R_j' for all pairs, zero where i = j."""

@@ -14,7 +14,26 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer.attractor.couplings import SpinCouplings
+
+
+def check_inputs(
+    couplings: SpinCouplings,
+    x: Tensor,
+    strength: float,
+    clamp: float | None = None,
+    chunk: int | None = None,
+    inertia: float = 0.0,
+) -> None:
+    """Errors that say what was expected: finite spins of these couplings, finite numbers, at least one site at once."""
+    checks.instance("couplings", couplings, SpinCouplings)
+    couplings.check_spins(x)
+    for name, value in (("strength", strength), ("inertia", inertia), ("clamp", clamp)):
+        if name != "clamp" or value is not None:
+            checks.finite_number(name, value)
+    if chunk is not None:
+        checks.at_least("chunk", chunk, 1)
 
 
 def chunks(sites: range, chunk: int | None) -> Iterator[slice]:
@@ -38,6 +57,7 @@ def local_energy(
     couplings: SpinCouplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None, chunk: int | None = None
 ) -> Tensor:
     """e_i of every site: (B, N)."""
+    check_inputs(couplings, x, strength, clamp, chunk)
     parts = []
     for sites in chunks(range(x.shape[1]), chunk):
         s = scores(couplings, x, sites, strength)
@@ -47,6 +67,7 @@ def local_energy(
 
 def attention(couplings: SpinCouplings, x: Tensor, *, strength: float = 1.0, clamp: float | None = None) -> Tensor:
     """α_ij, row i over all j: (B, N, N)."""
+    check_inputs(couplings, x, strength, clamp)
     s = scores(couplings, x, slice(None), strength)
     return torch.softmax(s if clamp is None else s.clamp(max=clamp), dim=-1).transpose(0, 1)  # ATT Eq. 2
 
@@ -69,6 +90,14 @@ def step(
     chunk: int | None = None,
 ) -> Tensor:
     """x_i' = -∂e_i/∂x_i + γ x_i for every site: (B, N, d)."""
+    check_inputs(couplings, x, strength, clamp, chunk, inertia)
+    return moved(couplings, x, strength, inertia, clamp, chunk)
+
+
+def moved(
+    couplings: SpinCouplings, x: Tensor, strength: float, inertia: float, clamp: float | None, chunk: int | None
+) -> Tensor:
+    """`step` of what was checked before."""
     parts = []
     for sites in chunks(range(x.shape[1]), chunk):
         _, alpha = energy_and_attention(scores(couplings, x, sites, strength), clamp)

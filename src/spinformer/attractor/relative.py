@@ -6,7 +6,8 @@ Parameters stop growing with N², and the same table serves a grid of another si
 import torch
 from torch import Tensor, nn
 
-from spinformer.attractor.couplings import RowCouplings, weighted
+from spinformer._base import checks
+from spinformer.attractor.couplings import RowCouplings, check_build, weighted
 
 
 class RelativeCouplings(RowCouplings):
@@ -28,9 +29,10 @@ class RelativeCouplings(RowCouplings):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        checks.integers("grid", grid, 2, 1)
+        check_build(grid[0] * grid[1], dim, generator)
         reach = (grid[0] - 1, grid[1] - 1) if reach is None else reach
-        if min(grid) < 1 or min(reach) < 0:
-            raise ValueError(f"expected a grid of positive sides and a reach of at least 0, got {grid} and {reach}")
+        checks.integers("reach", reach, 2, 0)
         self.dim, self.reach = dim, reach
         self.offsets = (2 * reach[0] + 1) * (2 * reach[1] + 1)
         self.table = nn.Parameter((torch.rand(self.offsets, dim, dim, generator=generator) - 0.5) / dim)
@@ -40,6 +42,8 @@ class RelativeCouplings(RowCouplings):
 
     def resize(self, grid: tuple[int, int]) -> None:
         """Serve a grid of another size with the same table."""
+        checks.integers("grid", grid, 2, 1)
+        checks.at_least("the number of sites of the grid", grid[0] * grid[1], 2)
         self.grid, self.n_tokens = grid, grid[0] * grid[1]
         row, column = torch.meshgrid(torch.arange(grid[0]), torch.arange(grid[1]), indexing="ij")
         down = row.reshape(-1, 1) - row.reshape(1, -1)

@@ -9,9 +9,9 @@ pair for this reason (ATT section II-B).
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from spinformer.attractor.couplings import SpinCouplings, without_self
+from spinformer.attractor.couplings import SpinCouplings, check_build, factors, without_self
 
 
 class SharedCouplings(SpinCouplings):
@@ -21,12 +21,9 @@ class SharedCouplings(SpinCouplings):
 
     def __init__(self, n_tokens: int, dim: int, rank: int, *, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        if rank < 1:
-            raise ValueError(f"expected a rank of at least 1, got {rank}")
+        check_build(n_tokens, dim, generator)
         self.n_tokens, self.dim, self.rank = n_tokens, dim, rank
-        bound = (1 / (2 * dim)) ** 0.5 * (3 / rank) ** 0.25  # entries of J as large as the full shape's
-        self.query = nn.Parameter((2 * torch.rand(rank, dim, generator=generator) - 1) * bound)
-        self.key = nn.Parameter((2 * torch.rand(rank, dim, generator=generator) - 1) * bound)
+        self.query, self.key = factors((rank, dim), rank, dim, generator)
 
     def dense(self) -> Tensor:
         """W_Q' W_K for all pairs, zero where i = j."""

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "retrieve": ("spinformer.cli.retrieve", "restore corrupted images with an attractor network; draw the trajectory"),
     "app": ("spinformer.cli.app", "serve a web page: explain pairs of texts, watch the attractor"),
     "bench": ("research.commands.bench", "measure the figures that the documents quote (in a clone)"),
+    "torture": ("research.commands.torture", "try to break the library in every way that we know (in a clone)"),
     "reproduce all": (
         "research.commands.reproduce_all",
         "make every result and every document of this repository again (in a clone)",

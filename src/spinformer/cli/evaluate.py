@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     args.batch_size = BATCH_SIZE if args.batch_size is None else args.batch_size
     if args.output is not None:
         from spinformer.evaluate.answers import figures
+        from spinformer.explain.render.canvas import save_figure
 
         figures.check_matplotlib()
     options = text_columns(args.columns, labelled=True)
@@ -91,7 +92,9 @@ def run(args: argparse.Namespace) -> int:
         for key, evaluation in evaluations.items():
             for kind, draw in (("confusion", figures.confusion_figure), ("reliability", figures.reliability_figure)):
                 path = args.output / f"{key}-{kind}.png"
-                draw(evaluation.scores, key).savefig(path, dpi=120)
+                figure = draw(evaluation.scores, key)
+                figure.set_dpi(120)
+                save_figure(figure, path)
                 print(f"  -> {path}")
     if args.name is not None:
         config = {name: getattr(args, name) for name in ("batch_size", "max_length", "device", "bf16")}

@@ -21,9 +21,11 @@ EXPECTED = (
     *(SafetensorError, pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
 )
 MEMORY = (MemoryError, torch.OutOfMemoryError)
-# How torch says, in RuntimeErrors, what the user can mend.
-MENDABLE = ("can't allocate memory", "out of memory", "no space left", "device", "unexpected pos", "file write failed")
+# How torch, in RuntimeErrors, and tokenizers, in bare Exceptions, say what the user can mend.
+MENDABLE = ("can't allocate memory", "out of memory", "device", "os error")
+NOT_WRITTEN = ("unexpected pos", "file write failed", "iostream error", "no space left")
 BAD_INPUT, UNFORESEEN = 2, 1
+LONGEST = 500  # characters of a reason: it may quote what a file holds
 
 
 def explain_failure(command: str, error: Exception) -> int:
@@ -33,7 +35,9 @@ def explain_failure(command: str, error: Exception) -> int:
     reason = printable(" ".join(str(error).split()))
     if isinstance(error, MEMORY) or "can't allocate memory" in reason:
         reason = f"not enough memory for this; smaller batches, samples or images need less ({reason[:120]})"
-    elif isinstance(error, RuntimeError) and any(part in reason.lower() for part in MENDABLE):
+    elif _says(error, NOT_WRITTEN):
+        reason = f"a file could not be written; is there room on the disk? ({reason[:120]})"
+    elif _says(error, MENDABLE):
         reason = reason[:300]
     elif not isinstance(error, EXPECTED):
         kind = type(error).__name__
@@ -43,5 +47,12 @@ def explain_failure(command: str, error: Exception) -> int:
             file=sys.stderr,
         )
         return UNFORESEEN
+    reason = reason if len(reason) <= LONGEST else f"{reason[:LONGEST]} ..."
     print(f"spinformer {command}: {reason or type(error).__name__}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _says(error: Exception, parts: tuple[str, ...]) -> bool:
+    """Whether an error of a kind that says little by itself has one of these parts in its text."""
+    little = isinstance(error, RuntimeError) or type(error) is Exception
+    return little and any(part in str(error).lower() for part in parts)

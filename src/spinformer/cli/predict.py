@@ -5,6 +5,8 @@ Standard input, .jsonl and .txt files are answered line by line as they are read
   premise<TAB>hypothesis
 CSV, TSV and Parquet files (with a header) and named sets (snli:test) are read as `spinformer evaluate` reads them.
 Answers come in the order of the texts. A bad line stops the command and is named; the lines before it are answered.
+With --output, answers to standard input are written as they come; those to files when all of them are there, so that a
+command that fails leaves an earlier file as it was.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from spinformer._base import checks
+from spinformer._base.files import atomic_write
 from spinformer.cli.options import (
     ColumnOptions,
     add_columns,
@@ -26,8 +29,8 @@ from spinformer.cli.options import (
     text_columns,
 )
 from spinformer.data.columns import find_columns
-from spinformer.data.files import GZIP_ERRORS, open_binary
 from spinformer.data.texts import Texts
+from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, open_binary
 
 Row = tuple[str, ...]
 LINES = (".jsonl", ".jsonl.gz", ".txt", ".txt.gz")
@@ -63,25 +66,34 @@ def run(args: argparse.Namespace) -> int:
     names = class_names(model, args.labels)
     count = truncated = 0
     with contextlib.ExitStack() as stack:
-        out: IO[str] = sys.stdout
-        if args.output is not None:
-            args.output.parent.mkdir(parents=True, exist_ok=True)
-            out = stack.enter_context(args.output.open("w", encoding="utf-8"))
+        out: IO[str] | None = None  # opened with the first answers
         rows = (row for source in sources for row in _rows(source, options))
         for batch in _batches(rows, args.batch_size):
             texts = Texts([row[0] for row in batch], [row[1] for row in batch] if len(batch[0]) == 2 else None)
             predictions = predict(
                 model, tokenizer, texts, batch_size=args.batch_size, max_length=args.max_length, progress=False
             )
+            out = out or _opened(args.output, stack, whole="-" not in sources)
             for probabilities in predictions.logits.double().softmax(1).tolist():
                 label = names[max(range(len(names)), key=probabilities.__getitem__)]
                 answer = {"label": label, "probabilities": dict(zip(names, probabilities, strict=True))}
                 out.write(json.dumps(answer) + "\n")
             out.flush()
             count, truncated = count + len(batch), truncated + predictions.truncated
+        if out is None:
+            _opened(args.output, stack, whole=True)  # no texts, no answers
     if truncated:
         print(f"{truncated:,} of {count:,} were cut to {args.max_length} tokens", file=sys.stderr)
     return 0
+
+
+def _opened(path: Path | None, stack: contextlib.ExitStack, *, whole: bool) -> IO[str]:
+    """The file for the answers, or standard output; whole: it is there when `stack` is closed, not before."""
+    if path is None:
+        return sys.stdout
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = stack.enter_context(atomic_write(path)) if whole else path
+    return stack.enter_context(target.open("w", encoding="utf-8"))
 
 
 def _batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
@@ -106,11 +118,11 @@ def _batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
 
 def _rows(source: str, options: ColumnOptions) -> Iterator[Row]:
     if source == "-":
-        yield from _parse(sys.stdin.buffer, "standard input", options)
+        yield from _parse(bounded_lines(sys.stdin.buffer, "standard input"), "standard input", options)
     elif source.endswith(LINES):
         with open_binary(Path(source)) as file:
             try:
-                yield from _parse(file, Path(source).name, options)
+                yield from _parse(bounded_lines(file, source), Path(source).name, options)
             except GZIP_ERRORS as error:
                 raise ValueError(f"{source} is damaged: {error}") from None
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
-from spinformer.data.texts import NLI_LABELS, Texts
+from spinformer.data.texts import NLI_LABELS, Texts, is_text
 
 PAIRS = (
     ("premise", "hypothesis"),
@@ -95,6 +95,8 @@ def build_texts(
 
     Rows without a gold label are dropped and counted; with `drop_blank`, rows with an empty text too.
     """
+    if names is not None and (isinstance(names, str) or not all(isinstance(one, str) for one in _listed(names))):
+        raise TypeError(f"names must be a list of strings, the classes; got {names!r:.60}")
     lines, cells = [], []
     for line, row in rows:
         lines.append(line)
@@ -131,6 +133,10 @@ def build_texts(
         dropped=len(lines) - len(complete),
         source=source,
     )
+
+
+def _listed(names: Any) -> list[Any]:
+    return list(names) if isinstance(names, Iterable) else [names]
 
 
 def infer_names(values: Sequence[str | int], source: str, *, paired: bool) -> tuple[str, ...]:
@@ -224,6 +230,8 @@ def _label(value: Any, source: str, line: int) -> str | int | None:
 def _text(value: Any, column: str | None, source: str, line: int, drop_blank: bool) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{source}:{line}: expected a string in {column!r}; got {value!r:.80}")
+    if not is_text(value):
+        raise ValueError(f"{source}:{line}: expected Unicode in {column!r}; got half of a character: {value!r:.80}")
     text = value.strip()
     if not text and not drop_blank:
         raise ValueError(f"{source}:{line}: expected a text in {column!r}; got {value!r:.80}, which is empty")

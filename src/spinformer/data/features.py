@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
@@ -90,18 +90,41 @@ class Features(Dataset[dict[str, Tensor]]):
 
     @classmethod
     def load(cls, path: Path) -> "Features":
-        """What `save` wrote."""
+        """What `save` wrote; anything else is a ValueError."""
         features = cls.__new__(cls)
-        with safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            features.truncated = int(file.metadata()["truncated"])
-        features.labels, targets = tensors.get("labels"), tensors.get("targets")
-        features.targets = None if targets is None else targets.float()
-        features.lengths = tensors["lengths"]
+        try:
+            with safe_open(path, "pt") as file:
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                features.truncated = int(file.metadata()["truncated"])
+            features.labels, targets = tensors.get("labels"), tensors.get("targets")
+            features.targets = None if targets is None else targets.float()
+            features.lengths = tensors["lengths"]
+            start = len("column.")
+            features.columns = {name[start:]: value for name, value in tensors.items() if name.startswith("column.")}
+            features._check()
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is damaged ({error}); remove it, and it is made anew") from error
         features.ends = features.lengths.cumsum(0)
-        start = len("column.")
-        features.columns = {name[start:]: value for name, value in tensors.items() if name.startswith("column.")}
         return features
+
+    def _check(self) -> None:
+        """A ValueError where the parts do not fit each other."""
+        rows, single = len(self.lengths), {"labels": self.labels, "targets": self.targets}
+        for name, column in {"lengths": self.lengths, "labels": self.labels, **self.columns}.items():
+            if column is not None and (column.dtype not in (torch.int32, torch.int64) or column.dim() != 1):
+                raise ValueError(f"{name} must be whole numbers, one dimension; got {column.dtype}")
+        if "input_ids" not in self.columns or not rows or int(self.lengths.min()) < 1:
+            raise ValueError("expected input_ids, and lengths of at least 1")
+        total = int(self.lengths.sum())
+        for name, column in self.columns.items():
+            if len(column) != total or int(column.min()) < 0:
+                raise ValueError(f"{name} must be {total} numbers from 0 on; got {len(column)}")
+        for name, column in single.items():
+            if column is not None and len(column) != rows:
+                raise ValueError(f"{name} must be of {rows} rows; got {len(column)}")
+        if self.targets is not None:
+            checks.floating("targets", self.targets, (2,))
+            checks.finite("targets", self.targets)
 
     def __len__(self) -> int:
         return len(self.lengths)

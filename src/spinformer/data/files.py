@@ -4,10 +4,8 @@ CSV and TSV have a header row. CSV is quoted as spreadsheets quote it; TSV is no
 """
 
 import csv
-import gzip
 import io
 import json
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -18,10 +16,10 @@ from spinformer._base.extras import require
 from spinformer._base.files import sha256
 from spinformer.data.columns import Columns, build_texts, find_columns
 from spinformer.data.texts import Texts
+from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, check_unpacked, open_binary
 
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-
-GZIP_ERRORS = (gzip.BadGzipFile, EOFError, zlib.error)
+BATCH, CELL = 4096, 50  # rows of a Parquet file that are read at once; bytes that Python takes for each cell
 
 # A row is its line number and its cells; a `Choose` gets the names of all columns and returns those to read.
 NumberedRows = Iterator[tuple[int, Sequence[Any]]]
@@ -76,21 +74,16 @@ def _reader(path: Path) -> Callable[[Path, Choose], NumberedRows]:
 
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a text file, decoded one by one so that an error can name its line."""
-    with open_binary(path) as raw, io.BufferedReader(raw, 1 << 16) as file:
+    with open_binary(path) as file:
         number = 0
         try:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(bounded_lines(file, path.name), 1):
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             raise ValueError(f"{path.name}:{number}: expected UTF-8; got the byte 0x{byte:02x}") from None
         except GZIP_ERRORS as error:
             raise ValueError(f"{path.name} is not a complete gzip file: {error}") from None
-
-
-def open_binary(path: Path) -> Any:
-    """A file opened for its bytes, unzipped where its name ends in .gz; a damaged one raises one of `GZIP_ERRORS`."""
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
 def json_rows(path: Path, choose: Choose) -> NumberedRows:
@@ -147,10 +140,16 @@ def _separated(path: Path, choose: Choose, reader: Any) -> NumberedRows:
 def _parquet(path: Path, choose: Choose) -> NumberedRows:
     parquet = require("pyarrow.parquet", extra="nli")
     arrow = require("pyarrow", extra="nli")
+    number = unpacked = 0
     try:
-        with open_binary(path) as raw, parquet.ParquetFile(raw) as file:
+        with open_binary(path) as raw, parquet.ParquetFile(raw if raw.seekable() else io.BytesIO(raw.read())) as file:
             wanted = list(choose(file.schema_arrow.names))
-            table = file.read(columns=wanted)
-    except (OSError, arrow.ArrowException, *GZIP_ERRORS) as error:
+            check_unpacked(path.name, CELL * file.metadata.num_rows * len(wanted), path.stat().st_size)
+            for batch in file.iter_batches(BATCH, columns=wanted):
+                unpacked += batch.nbytes + CELL * batch.num_rows * len(wanted)
+                check_unpacked(path.name, unpacked, path.stat().st_size)
+                for row in zip(*(batch[name].to_pylist() for name in wanted), strict=True):
+                    number += 1
+                    yield number, row
+    except (OSError, KeyError, arrow.ArrowException, UnicodeDecodeError, *GZIP_ERRORS) as error:
         raise ValueError(f"{path.name} is not a complete Parquet file: {' '.join(str(error).split())}") from None
-    yield from enumerate(zip(*(table[name].to_pylist() for name in wanted), strict=True), 1)

@@ -6,10 +6,10 @@ Parquet files named train* and test*, as the Hugging Face Hub stores MNIST; "hub
 a folder of equally sized pictures, of which a tenth, drawn at random, becomes the test part.
 """
 
-import gzip
 import hashlib
 import io
 import struct
+import warnings
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spinformer._base.extras import require
-from spinformer._base.files import sha256
+from spinformer._base.files import regular, sha256
+from spinformer.data.unpacking import GZIP_ERRORS, check_unpacked, open_binary
 
 Bytes = NDArray[np.uint8]
+MAX_PIXELS = 1 << 24  # of one picture
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 
 
@@ -78,12 +80,11 @@ def load_images(source: str) -> Images:
 
 def read_idx(path: Path) -> Bytes:
     """An idx file of bytes, gzipped or not."""
-    raw = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path.name} is not a complete gzip file: {error}") from None
+    try:
+        with open_binary(path) as file:
+            raw = file.read()
+    except GZIP_ERRORS as error:
+        raise ValueError(f"{path.name} is not a complete gzip file: {error}") from None
     if len(raw) < 4 or raw[:3] != b"\x00\x00\x08":
         raise ValueError(f"{path.name} is not an idx file of bytes (its first bytes are {raw[:4].hex()})")
     if len(raw) < 4 + 4 * raw[3]:
@@ -134,6 +135,8 @@ def _npz(path: Path, name: str) -> Images:
 
 
 def _arrays(path: Path, name: str) -> Images:
+    with zipfile.ZipFile(path) as archive:
+        check_unpacked(path.name, sum(part.file_size for part in archive.infolist()), path.stat().st_size)
     with np.load(path) as arrays:
         for train, test in (("train", "test"), ("x_train", "x_test")):
             if train in arrays and test in arrays:
@@ -173,7 +176,7 @@ def _pictures(folder: Path) -> Images:
     paths = sorted(p for p in folder.rglob("*") if p.suffix.lower() in PICTURES)
     if len(paths) < 2:
         raise FileNotFoundError(f"{folder} has neither idx nor Parquet files nor two pictures ({', '.join(PICTURES)})")
-    contents = [path.read_bytes() for path in paths]
+    contents = [regular(path).read_bytes() for path in paths]
     pixels = _decode(contents, folder.name, [p.name for p in paths])
     held_out = max(1, len(pixels) // 10)
     order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
@@ -187,7 +190,9 @@ def _decode(contents: list[bytes], name: str, labels: list[str] | None = None) -
     for k, content in enumerate(contents):
         label = labels[k] if labels else f"image {k}"
         try:
-            with pillow.open(io.BytesIO(content)) as picture:
+            with warnings.catch_warnings(action="ignore"), pillow.open(io.BytesIO(content)) as picture:
+                if picture.width * picture.height > MAX_PIXELS:
+                    raise ValueError(f"{picture.width} x {picture.height} pixels, more than {MAX_PIXELS:,}")
                 arrays.append(np.asarray(picture.convert("L" if picture.mode in ("1", "L", "I;16") else "RGB")))
         except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError) as error:
             raise ValueError(f"{name}: {label} is damaged, or no picture ({error})") from error

@@ -8,7 +8,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from spinformer._base.checks import choice
+from spinformer._base.checks import choice, instance
 from spinformer._base.extras import require
 from spinformer.data.columns import build_texts, find_columns, inference_names
 from spinformer.data.files import is_format, read_texts
@@ -38,7 +38,7 @@ ACCEPTED = (
 
 
 def load_texts(
-    source: str,
+    source: str | Path,
     *,
     split: str | None = None,
     first: str | None = None,
@@ -54,8 +54,11 @@ def load_texts(
     2,000 + 500 + 500 pairs of SNLI inside the package. Several of them are joined with "+". split: for sources
     that do not name one; by default the training split. The other options are as in `read_texts`.
     """
+    instance("source", source, str, Path)
+    if split is not None:
+        instance("split", split, str)
     load = partial(_load, split=split, first=first, second=second, label=label, names=names, labelled=labelled)
-    return join_texts([load(part) for part in split_source(source)])
+    return join_texts([load(part) for part in split_source(str(source))])
 
 
 def _load(source: str, *, split: str | None, **options: Any) -> Texts:

@@ -1,7 +1,7 @@
 """Labelled texts and pairs of texts in memory: what models are trained on, scored on and explained on."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -28,15 +28,20 @@ class Texts:
     digests: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        _check_strings("first", self.first)
+        if self.second is not None:
+            _check_strings("second", self.second)
+        _check_strings("names", self.names)
+        if self.labels is not None and not hasattr(self.labels, "__len__"):
+            raise TypeError(f"labels must be a list of integers; got {type(self.labels).__name__}")
         for name, column in (("second", self.second), ("labels", self.labels)):
             if column is not None and len(column) != len(self.first):
                 raise ValueError(f"{name} must have as many rows as first, {len(self.first)}; got {len(column)}")
-        if (
-            self.labels is not None
-            and len(self.labels)
-            and not 0 <= min(self.labels) <= max(self.labels) < len(self.names)
-        ):
-            raise ValueError(f"labels must be indices of the {len(self.names)} names {self.names}")
+        for label in self.labels if self.labels is not None else ():
+            if not hasattr(label, "__index__") or isinstance(label, bool) or not 0 <= label < len(self.names):
+                raise ValueError(
+                    f"labels must be indices of the {len(self.names)} names {self.names}; got {label!r:.60}"
+                )
 
     def __len__(self) -> int:
         return len(self.first)
@@ -70,9 +75,36 @@ class Texts:
 
     def select(self, rows: Sequence[int]) -> "Texts":
         """These rows, in this order."""
+        try:
+            first = [self.first[row] for row in rows]
+        except (IndexError, TypeError) as error:
+            raise ValueError(f"rows must be numbers of the {len(self)} rows; got {rows!r:.60} ({error})") from None
         second = None if self.second is None else [self.second[row] for row in rows]
         labels = None if self.labels is None else [self.labels[row] for row in rows]
-        return replace(self, first=[self.first[row] for row in rows], second=second, labels=labels)
+        return replace(self, first=first, second=second, labels=labels)
+
+
+def is_text(value: str) -> bool:
+    """Whether a string has no half of a character (a lone surrogate), which no tokenizer and no file takes."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_strings(name: str, values: Sequence[str]) -> None:
+    if isinstance(values, str) or not isinstance(values, Iterable) or not hasattr(values, "__len__"):
+        raise TypeError(f"{name} must be a list of strings; got {type(values).__name__}")
+    for row, value in enumerate(values):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be strings; got {value!r:.60} in row {row}, counted from 0")
+        if not is_text(value):
+            raise ValueError(
+                f"{name} must be Unicode; got half of a character in row {row}, counted from 0: {value!r:.60}"
+            )
 
 
 def split_source(source: str) -> list[str]:

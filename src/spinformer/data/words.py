@@ -84,6 +84,7 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     """
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError("splitting into words needs the offsets of tokens, which only fast tokenizers give")
+    checks.instance("texts", texts, Texts)
     checks.at_least("max_length", max_length, 1)
     if not len(texts):
         raise ValueError(f"{texts.source}: no rows to split into words")
@@ -99,6 +100,9 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
         return_offsets_mapping=True,
         return_attention_mask=True,
     )
+    longest = max(map(len, encoded["input_ids"]))
+    if longest > max_length:
+        raise ValueError(f"max_length must leave room for words beside the special tokens; got {max_length}")
     columns = [texts.first] if second is None else [texts.first, second]
     owners, words, sides = [], [], []
     for row, offsets in enumerate(encoded["offset_mapping"]):

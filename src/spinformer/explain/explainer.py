@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spinformer._base import checks
 from spinformer._base.progress import progress
@@ -76,16 +76,20 @@ class Explainer:
         bf16: bool = False,
         seed: int = 0,
     ) -> None:
+        checks.instance("model", model, nn.Module)
         check_samples(samples)
         if seconds is not None:
             checks.positive("seconds", seconds)
         checks.choice("weighting", weighting, get_args(Weighting))
         checks.positive("temperature", temperature)
+        checks.at_least("max_length", max_length, 1)
+        checks.at_least("seed", seed, 0)
         self.samples, self.seconds = samples, seconds
         self.temperature, self.weighting, self.max_length, self.seed = temperature, weighting, max_length, seed
         self.game_error: str | None = None
         head = self._find_game(model, game)
-        how = masking or ("attention" if head is None else head.config.masking)
+        usual: Masking = "attention" if head is None else head.config.masking
+        how = usual if masking is None else masking
         with evaluation_mode(model):  # afterwards the model is in its former mode
             self.classifier = MaskedClassifier(model, tokenizer, how, batch_size, bf16)
         self.grounded = None if head is None else self._with_game(head)
@@ -174,6 +178,8 @@ class Explainer:
     def context(self, *, passes: int = 0, until: float | None = None, seed: int | None = None) -> Context:
         """What a method needs for one call: the classifier, its game and the options."""
         checks.at_least("passes", passes, 0)
+        if seed is not None:
+            checks.at_least("seed", seed, 0)
         if until is not None:
             checks.positive("until", until)
         return Context(
@@ -230,6 +236,7 @@ class Explainer:
 
     def save(self, folder: Path | str) -> Path:
         """The classifier, its tokenizer and its game in one folder, which `from_pretrained` reads."""
+        checks.instance("folder", folder, str, Path)
         folder = Path(folder)
         save_model(self.model, self.tokenizer, folder)
         if self.grounded is not None and self.grounded.head is not built_in_game(self.model):
@@ -241,6 +248,7 @@ class Explainer:
         if isinstance(game, GameHead):
             return game.to(next(model.parameters()).device)
         if game is not None:
+            checks.instance("game", game, GameHead, str, Path)
             head = find_game_head(model, Path(game))
             if head is None:
                 raise ValueError(f"{game} has no game head; `spinformer ground` leaves one in its --output")
@@ -252,7 +260,11 @@ class Explainer:
             return None
 
     def _load_additive(self, additive: Scorer | Path | str | None) -> Scorer | None:
-        return AdditiveExplainer.load(Path(additive), self.classifier) if isinstance(additive, Path | str) else additive
+        if isinstance(additive, Path | str):
+            return AdditiveExplainer.load(Path(additive), self.classifier)
+        if additive is not None:
+            checks.function("additive", additive)
+        return additive
 
     def _with_game(self, head: GameHead) -> GroundedClassifier:
         return GroundedClassifier(self.model, head, self.samples)

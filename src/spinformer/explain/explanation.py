@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from spinformer._base import checks
-from spinformer._base.files import atomic_write
+from spinformer._base.files import atomic_write, regular
 from spinformer.explain import exchange
-from spinformer.explain.record import ExplanationRecord, Pair, Word
+from spinformer.explain.record import ExplanationRecord, Pair, Word, check_record
 from spinformer.explain.render import html, text
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Explanation(ExplanationRecord):
 
     def difference(self, other: "Explanation") -> list[tuple[Word, Word, float]]:
         """For each word, its score here minus its score in `other`; both must be explanations of the same words."""
+        checks.instance("other", other, Explanation)
         if [(word.text, word.side) for word in self.words] != [(word.text, word.side) for word in other.words]:
             raise ValueError("only explanations of the same words can be compared word by word")
         return [
@@ -96,11 +97,16 @@ class Explanation(ExplanationRecord):
     @classmethod
     def load(cls, path: Path | str) -> "Explanation":
         """What `save` wrote; anything else is a ValueError."""
+        checks.instance("path", path, str, Path)
+        if not Path(path).exists():
+            raise FileNotFoundError(f"no file {path}; expected a saved explanation")
         try:
-            stored = _current(json.loads(Path(path).read_text(encoding="utf-8")))
+            stored = _current(json.loads(regular(Path(path)).read_text(encoding="utf-8")))
             words = tuple(_checked(Word, word) for word in stored.pop("words"))
             pairs = tuple(_checked(Pair, pair) for pair in stored.pop("pairs"))
-            return _checked(cls, {**stored, "texts": tuple(stored["texts"]), "words": words, "pairs": pairs})
+            loaded = _checked(cls, {**stored, "texts": tuple(stored["texts"]), "words": words, "pairs": pairs})
+            check_record(loaded)
+            return loaded
         except (json.JSONDecodeError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is no saved explanation ({error})") from error
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision, safe_divide
-from spinformer._base.rng import seeded
 from spinformer.attention.from_game import GameAttention, Units, attention_from_values, game_attention
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
@@ -121,6 +120,7 @@ class GroundedClassifier:
 
 def check_samples(samples: int) -> None:
     """A ValueError unless `samples` is 0 or enough for a standard error, and no more than memory holds."""
+    checks.at_least("samples", samples, 0)
     if samples and samples < 4:
         raise ValueError(f"samples must be 0 or at least 4; got {samples}")
     if samples > MAX_SAMPLES:
@@ -140,8 +140,7 @@ def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
     key = (str(file), file.stat().st_mtime_ns, device)
     loaded = _LOADED.get(model)
     if loaded is None or loaded[0] != key:
-        with seeded(0):  # the weights that are replaced at once
-            loaded = _LOADED[model] = (key, GameHead.load(directory, model).to(device))
+        loaded = _LOADED[model] = (key, GameHead.load(directory, model).to(device))
     return loaded[1]
 
 

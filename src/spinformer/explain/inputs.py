@@ -1,7 +1,7 @@
 """What a caller hands in: texts, the class to explain, texts to learn a game from."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -48,8 +48,8 @@ class ExplainOptions(CallOptions, total=False):
 
 def as_texts(text: str | Sequence[str], text_pair: str | Sequence[str] | None) -> Texts:
     """One text, or several, with or without a second text each; none may be empty."""
-    first = [text] if isinstance(text, str) else list(text)
-    second = None if text_pair is None else [text_pair] if isinstance(text_pair, str) else list(text_pair)
+    first = _column("text", text)
+    second = None if text_pair is None else _column("text_pair", text_pair)
     if second is not None and isinstance(text, str) != isinstance(text_pair, str):
         raise ValueError("text and text_pair must both be one text, or both be lists")
     for name, column in (("text", first), ("text_pair", second or [])):
@@ -59,6 +59,15 @@ def as_texts(text: str | Sequence[str], text_pair: str | Sequence[str] | None) -
             if not WORD.search(value):
                 raise ValueError(f"{name} {row} must have at least one word; got {value!r}")
     return Texts(first, second)
+
+
+def _column(name: str, texts: Any) -> list[Any]:
+    """One text, or those of a list or another collection that has an order."""
+    if isinstance(texts, str):
+        return [texts]
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping | Set):
+        raise TypeError(f"{name} must be a text or a list of texts; got {type(texts).__name__}")
+    return list(texts)
 
 
 def class_indices(target: Target | Sequence[Target] | None, labels: Sequence[str], count: int) -> Tensor | None:
@@ -77,10 +86,10 @@ def grounding_texts(texts: Corpus) -> Texts:
         return texts
     if isinstance(texts, str | Path):
         return load_texts(str(texts), labelled=False)
-    rows = list(texts)
+    rows = _column("texts", texts)
     if rows and not isinstance(rows[0], str):
         for row, pair in enumerate(rows):
-            if isinstance(pair, str) or len(pair) != 2:
+            if not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise ValueError(f"texts must all be single texts, or all be pairs; row {row} is {pair!r:.80}")
         return as_texts([pair[0] for pair in rows], [pair[1] for pair in rows])
     return as_texts([row for row in rows if isinstance(row, str)], None)

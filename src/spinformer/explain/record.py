@@ -1,7 +1,9 @@
 """What an explanation says, as plain data: the words, the pairs of words, and how their numbers were obtained."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 from spinformer._base import checks
 
@@ -128,6 +130,43 @@ class ExplanationRecord:
         for pair, value in zip(self.pairs, values, strict=True):
             matrix[pair.first][pair.second] = matrix[pair.second][pair.first] = value
         return matrix
+
+
+def check_record(record: ExplanationRecord) -> None:
+    """A ValueError where a field, as a file may hold it, is not what an explanation has."""
+    _check_fields("an explanation", record)
+    if not record.words or len(record.texts) not in (1, 2) or not record.probabilities:
+        raise ValueError("an explanation has words, one or two texts, and probabilities")
+    for name, share in record.probabilities.items():
+        if not isinstance(name, str) or type(share) not in (int, float) or not 0 <= share <= 1.001:
+            raise ValueError(f"probabilities must be numbers from 0 to 1 by the classes' names; got {share!r:.60}")
+    for text in (*record.texts, *record.notes):
+        if not isinstance(text, str):
+            raise ValueError(f"texts and notes must be strings; got {text!r:.60}")
+    if not {record.label, record.target} <= set(record.probabilities):
+        raise ValueError(
+            f"label and target must be classes with a probability; got {record.label!r}, {record.target!r}"
+        )
+    for word in record.words:
+        _check_fields("a word", word)
+        if not 0 <= word.side < len(record.texts):
+            raise ValueError(f"side must be that of one of {len(record.texts)} texts; got {word.side}")
+    for pair in record.pairs:
+        _check_fields("a pair", pair)
+        if not 0 <= pair.first < pair.second < len(record.words):
+            raise ValueError(f"a pair must be of two of {len(record.words)} words; got {pair.first} and {pair.second}")
+
+
+def _check_fields(whose: str, record: Any) -> None:
+    """Strings, flags, integers and finite numbers where the annotations say so; containers are not looked into."""
+    for field in fields(record):
+        value, kinds = getattr(record, field.name), get_args(field.type) or (field.type,)
+        if get_origin(field.type) not in (None, UnionType):
+            continue
+        wanted = (*kinds, int) if float in kinds else kinds
+        if type(value) not in wanted or (isinstance(value, float) and not math.isfinite(value)):
+            names = " or ".join("none" if kind is NoneType else kind.__name__ for kind in kinds)
+            raise ValueError(f"{field.name} of {whose} must be {names}; got {value!r:.60}")
 
 
 def _number(value: float | None) -> float:

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -22,9 +23,8 @@ from spinformer.data.words import Words
 from spinformer.explain.scoring import of_class, text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
 from spinformer.games.evidence import regress
-from spinformer.games.gaussian import order_ratios
 from spinformer.games.quadrature import GAME_INDICES, player_weights
-from spinformer.games.selection import ORDER, informative_design
+from spinformer.games.selection import informative_design
 from spinformer.models.game_head import GameHead, PredictedGames
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
 
@@ -63,6 +63,11 @@ class _Text:
     game: GameValues | None = None
     found: GameValues | None = None
 
+    @cached_property
+    def weights(self) -> Tensor | None:
+        """How much each word does in the game; None without one."""
+        return None if self.game is None else player_weights(self.game.activity[0])
+
     @property
     def known(self) -> bool:
         """Whether all coalitions were asked."""
@@ -70,8 +75,7 @@ class _Text:
 
     def new(self, passes: int) -> Tensor:
         """Coalitions for so many passes, all words need none; without those asked before."""
-        weights = None if self.game is None else player_weights(self.game.activity[0])
-        design = informative_design(order_ratios(self.players, ORDER, weights), passes + 1, self.seed)
+        design = informative_design(self.players, passes + 1, self.seed, self.weights)
         if len(design) < 2 ** min(self.players, 62):
             return design[len(self.asked) :]
         bits = 2 ** torch.arange(self.players)  # all coalitions are in another order than some of them
@@ -168,8 +172,7 @@ def _regress(text: _Text, scale: float | None) -> GameValues:
     """The values of v - g, or of v where there is no game or all is known, and their standard errors."""
     if text.game is None or text.known:
         return regress(text.asked, text.answers)
-    weights = player_weights(text.game.activity[0])
-    return regress(text.asked, text.answers - text.predicted, weights=weights, scale=scale)
+    return regress(text.asked, text.answers - text.predicted, weights=text.weights, scale=scale)
 
 
 def _widening(index: str, head: GameHead | None, passes: int) -> float:

@@ -10,22 +10,20 @@ from torch.utils.checkpoint import checkpoint
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
-from spinformer._base.rng import draw_seed
-from spinformer.games.annealed import GROUP, Annealed
+from spinformer._base.rng import as_seed, check_generator, draw_seed
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
-from spinformer.games.indices import INDICES, Index, Weighting, check_index
+from spinformer.games.indices import Index, Weighting, check_index
 from spinformer.games.jackknife import jackknife
+from spinformer.games.named_proposals import ProposalName, check_proposal, proposal_of
 from spinformer.games.norm import NormGame
-from spinformer.games.proposals import Proposal, SizeWeighted, Tilted
+from spinformer.games.proposals import Proposal, SizeWeighted
 from spinformer.games.trust import HELD_STARTS, MAX_UNSEEN, STARTS, Found, Peaks, ends, every_coalition, light, unseen
 from spinformer.games.twins import mean_of_twin_pairs, mean_of_twins
 
 EstimatorName = Literal["auto", "plain", "paired", "control"]
-ProposalName = Literal["uniform", "tilted", "annealed"]
 
 ESTIMATORS: tuple[EstimatorName, ...] = ("auto", "plain", "paired", "control")
-PROPOSALS: tuple[ProposalName, ...] = ("uniform", "tilted", "annealed")
 
 # Below this effective sample size a standard error says little (see docs/deviations.md).
 MIN_ESS = 30.0
@@ -91,7 +89,7 @@ def estimate_values(
     proposal: ProposalName | Proposal = "uniform",
     estimator: EstimatorName = "auto",
     generator: torch.Generator | None = None,
-    seed: Tensor | None = None,
+    seed: Tensor | int | None = None,
     shared: bool = False,
     errors: bool = True,
     chunk: int = 2**22,
@@ -119,11 +117,12 @@ def estimate_values(
     `annealed.GROUP` draws of the annealed proposal, so they need a budget of several groups.
     """
     known = check_index(index, weighting, temperature)
-    if not isinstance(proposal, Proposal):
-        checks.choice("proposal", proposal, PROPOSALS)
+    checks.instance("game", game, Game)
+    check_proposal(proposal, game)
     checks.choice("estimator", estimator, ESTIMATORS)
     checks.at_least("budget", budget, 2)
     checks.at_least("chunk", chunk, 1)
+    check_generator(generator)
     checks.each("temperature", temperature, game.batch)
     if not game.batch:
         nothing = torch.zeros(0, *[game.players] * known.order, dtype=game.dtype, device=game.device)
@@ -136,8 +135,8 @@ def estimate_values(
         estimator = "control" if controllable else "paired"
 
     gamma = torch.as_tensor(temperature, dtype=game.dtype, device=game.device).expand(game.batch)
-    source = proposal if isinstance(proposal, Proposal) else make_proposal(proposal, game, index, gamma)
-    seed = draw_seed(generator) if seed is None else seed
+    source = proposal if isinstance(proposal, Proposal) else proposal_of(proposal, game, index, gamma)
+    seed = draw_seed(generator) if seed is None else as_seed(seed)
     paired = estimator != "plain"
     block = max(source.group, 2 if paired else 1)
     coalitions = source.draw(game, budget, seed, paired=paired, shared=shared)
@@ -151,17 +150,6 @@ def estimate_values(
     stderr = mean(stderr.square(), twins).sqrt()
     single = game.unbatch
     return Estimate(single(mean(values, twins)), single(stderr), single(ess), budget, single(covered))
-
-
-def make_proposal(name: ProposalName, game: Game, index: str, temperature: Tensor, *, group: int = GROUP) -> Proposal:
-    """The proposal of this name for a game; temperature: (B,).
-
-    index: whose contexts the uniform proposal draws. group: draws of the annealed proposal that are resampled together;
-    all of them where no standard errors are needed.
-    """
-    if name == "uniform":
-        return SizeWeighted(index if INDICES[index].bias is not None else "SV", game.counts())
-    return Tilted(game, temperature) if name == "tilted" else Annealed(game, temperature, group)
 
 
 @dataclass(frozen=True)
@@ -191,7 +179,8 @@ class _Sample:
             values = values + self.control.exact(self.index)
         if self.game.mask is None:
             return values, stderr, ess, covered
-        return values * self.game.mask, stderr * self.game.mask, ess, covered | ~self.game.mask  # padding is 0
+        padding = ~self.game.mask  # 0 there, also where the standard error of others is infinite
+        return values.masked_fill(padding, 0.0), stderr.masked_fill(padding, 0.0), ess, covered | padding
 
     def pairs(self, chunk: int) -> Parts:
         """Estimates for every pair: values, stderr, ess, covered, each (B, n, n), a block of rows at a time."""

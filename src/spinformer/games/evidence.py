@@ -67,10 +67,9 @@ def _regress(
     quadrature = Quadrature(coalitions, ratios)
     coefficients = quadrature.coefficients(row)
     amplitude = math.sqrt(_amplitude(quadrature, row, coefficients, scale))
-    estimates = {}
+    estimates, whole = {}, coalitions.all(1).cpu()
     for name in GAME_INDICES:
         mean, stderr = quadrature.values(name, coefficients), amplitude * quadrature.deviations(name)[None]
-        whole = coalitions.all(1).cpu()
         if name == "SV" and bool(whole.any()):
             mean = share_out(mean, row[:, whole].squeeze(1) - row[:, 0])
         estimates[name] = _estimate(mean, stderr, len(coalitions))

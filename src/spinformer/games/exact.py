@@ -24,6 +24,7 @@ def exact_values(game: Game, index: str, weighting: Weighting = "uniform", tempe
     limit of 20 players.
     """
     known = check_index(index, weighting, temperature)
+    checks.instance("game", game, Game)
     checks.each("temperature", temperature, game.batch)
     if not game.batch:
         return torch.zeros(0, *[game.players] * known.order, dtype=game.dtype, device=game.device)

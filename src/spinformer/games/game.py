@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision, widen
-from spinformer.games.twins import column_ranks
+from spinformer.games.twins import Ranks, column_ranks, content_ranks
 
 
 class Game(ABC):
@@ -71,8 +71,18 @@ class Game(ABC):
         return self.mask.sum(-1)
 
     def order(self) -> Tensor:
-        """A rank for each player, (B, n), padding last: by column, or where players are known otherwise, by that."""
-        return self._column_ranks
+        """A rank for each player, (B, n), padding last: by their vectors, or by column where there are none."""
+        return self._column_ranks if self._content_ranks is None else self._content_ranks.rank
+
+    @property
+    def vectors(self) -> Tensor | None:
+        """What players are known by, (B, n, d); None: by nothing but their column."""
+        return None
+
+    @cached_property
+    def _content_ranks(self) -> Ranks | None:
+        vectors = self.vectors
+        return None if vectors is None else content_ranks(vectors, self.mask)
 
     @cached_property
     def _column_ranks(self) -> Tensor:
@@ -82,7 +92,7 @@ class Game(ABC):
 
     def twins(self) -> Tensor | None:
         """A number for each player that it shares with the players that are the same, (B, n); None: no two are."""
-        return None
+        return None if self._content_ranks is None else self._content_ranks.twins
 
     def unbatch(self, result: Tensor) -> Tensor:
         """Drop the batch dimension that a single game was given for the computation."""

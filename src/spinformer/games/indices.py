@@ -53,6 +53,12 @@ class Index:
     method: str | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"name must be a word, such as 'SV'; got {self.name!r}")
+        checks.function("log_weight", self.log_weight)
+        for part in ("bias", "sizes"):
+            if getattr(self, part) is not None:
+                checks.function(part, getattr(self, part))
         if self.order not in (1, 2):
             raise ValueError(f"order must be 1 (players) or 2 (pairs); got {self.order!r}")
         if self.order == 2 and self.method is not None:

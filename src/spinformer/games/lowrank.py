@@ -16,9 +16,11 @@ value, exp(v(C) / temperature), not by that of C - ij: one weight for all pairs 
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer._base.precision import full_precision, safe_divide, safe_sqrt
-from spinformer.games.estimate import ProposalName, make_proposal
-from spinformer.games.indices import Weighting
+from spinformer._base.rng import as_seed
+from spinformer.games.indices import WEIGHTINGS, Weighting
+from spinformer.games.named_proposals import ProposalName, make_proposal
 from spinformer.games.norm import NormGame, Sums
 from spinformer.games.twins import mean_of_twins
 
@@ -29,20 +31,24 @@ def estimate_low_rank(
     budget: int,
     *,
     weighting: Weighting,
-    temperature: Tensor,
+    temperature: float | Tensor,
     proposal: ProposalName,
-    seed: Tensor,
+    seed: Tensor | int,
     shared: bool,
 ) -> tuple[Tensor, Tensor]:
     """Factors U (B, n, d + K) and weights w (B, d + K) with J = U diag(w) U' off the diagonal: BII to second order.
 
-    The K = `budget` coalitions are those that `estimate_values` draws for BII. temperature: (B,).
+    The K = `budget` coalitions are those that `estimate_values` draws for BII. temperature: a number or (B,).
     """
+    checks.instance("game", game, NormGame)
+    checks.choice("weighting", weighting, WEIGHTINGS)
+    checks.at_least("budget", budget, 2)
     source = make_proposal(proposal, game, "BII", temperature)
-    coalitions = source.draw(game, budget, seed, paired=True, shared=shared)
+    coalitions = source.draw(game, budget, as_seed(seed), paired=True, shared=shared)
     log_weight = None
     if weighting == "gibbs":
-        log_weight = game.evaluate(coalitions) / temperature[:, None]  # NGT Eq. 31
+        gamma = torch.as_tensor(temperature, dtype=game.dtype, device=game.device).expand(game.batch)
+        log_weight = game.evaluate(coalitions) / gamma[:, None]  # NGT Eq. 31
     if proposal != "uniform":
         log_weight = (0.0 if log_weight is None else log_weight) - source.log_probability(coalitions)
     return low_rank_from_sums(game, game.sums(coalitions), log_weight)
@@ -51,6 +57,10 @@ def estimate_low_rank(
 @full_precision
 def low_rank_from_sums(game: NormGame, sums: Sums, log_weight: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Factors and weights of J from the sums of K coalitions; log_weight: (B, K), unnormalised, None where equal."""
+    checks.instance("game", game, NormGame)
+    checks.instance("sums", sums, Sums)
+    if log_weight is not None:
+        checks.shape("log_weight", log_weight, sums.square.shape[:2])
     norm = safe_sqrt(sums.square)  # (B, K, 1)
     along = sums.products + (0.5 - sums.inside) * game.squares[:, None]  # 0 at padding
     direction = safe_divide(along, norm)  # (B, K, n)

@@ -11,7 +11,6 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.precision import power_of_two, safe_divide, safe_sqrt, widen
 from spinformer.games.game import Game
-from spinformer.games.twins import Ranks, content_ranks
 
 ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
 
@@ -105,17 +104,10 @@ class NormGame(Game):
         sums = coalitions.to(self.dtype) @ self.values
         return self.value_of(sums.square().sum(-1))  # NGT Eq. 2
 
-    def order(self) -> Tensor:
-        """Players by their product with the sum of all, padding last."""
-        return self._ranks.rank
-
-    def twins(self) -> Tensor:
-        """Players of the same vector share a number."""
-        return self._ranks.twins
-
-    @cached_property
-    def _ranks(self) -> Ranks:
-        return content_ranks(self.values, self.mask)
+    @property
+    def vectors(self) -> Tensor:
+        """The players' own, as they enter the sums."""
+        return self.values
 
     def value_of(self, square: Tensor) -> Tensor:
         """v as a function of the squared norm; `square` is (B, ...)."""

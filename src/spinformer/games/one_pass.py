@@ -8,7 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer._base.precision import full_precision
+from spinformer._base.rng import as_seed
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
 from spinformer.games.indices import INDICES
@@ -27,13 +29,15 @@ class NormValues(NamedTuple):
 
 
 @full_precision
-def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor, shared: bool) -> NormValues:
+def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor | int, shared: bool) -> NormValues:
     """mean over k of (Delta_i v(T_k) - Delta_i h(T_k)) + the index of h, for SV and BV
 
     What `estimate_values` gives with the control variate h for SV from `seed` and for BV from `seed + 1`, in half the
     operations: on a GPU a short input costs as much as it has operations, however small they are.
     """
-    coalitions = _draw_players(game, budget, seed, shared)
+    checks.instance("game", game, NormGame)
+    checks.at_least("budget", budget, 2)
+    coalitions = _draw_players(game, budget, as_seed(seed), shared)
     control = SquaredNormControl(game)
     sums = game.sums(coalitions)
     singles = game.singles_of(sums)

@@ -37,6 +37,7 @@ class Proposal(ABC):
     """Draws coalitions and knows the log-probability of each with one or two players out."""
 
     group = 1  # draws depend on each other within groups of this size, and not across groups
+    sizes: tuple[int, int] | None = None  # games and players that it is for, where these are known
 
     @abstractmethod
     def draw(self, game: Game, budget: int, seed: Tensor, *, paired: bool, shared: bool) -> Tensor:

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
+from spinformer._base.rng import as_seed
 from spinformer.games.designs import paired_design
 from spinformer.games.estimate import Estimate
 from spinformer.games.exact import exact_values
@@ -91,7 +92,7 @@ def player_weights(active: Tensor) -> Tensor:
 
 
 @full_precision
-def estimate_all(game: Game, budget: int = 0, *, seed: Tensor, tolerance: float = TOLERANCE) -> GameValues:
+def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: float = TOLERANCE) -> GameValues:
     """SV, BV, BII and SII of every game of a batch, as `spinformer.games.gaussian` reads them from `budget` coalitions
 
     Shapley values add up to v(N) - v(nothing). A game of few players, 2^n <= budget, is enumerated, and its values are
@@ -101,7 +102,10 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor, tolerance: float 
     of players and the seed alone, and each game is asked until its own errors are small, so its values do not depend on
     its batch. The effective sample size is the number of coalitions.
     """
+    checks.instance("game", game, Game)
+    checks.positive("tolerance", tolerance)
     checks.at_least("budget", budget, 0)
+    seed = as_seed(seed)
     if budget and budget < 4:
         raise ValueError(f"budget must be 0 or at least 4; got {budget}")
     size, most = (budget, budget) if budget else (FIRST, MOST)

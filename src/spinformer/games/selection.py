@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from spinformer.games.designs import paired_design
-from spinformer.games.gaussian import CONSTANT, Prior, index_variances
+from spinformer.games.gaussian import CONSTANT, Prior, index_variances, order_ratios
 
 # Mean order of interactions under which coalitions are chosen; more than that of a game: what is left to learn when
 # much was asked is of high order.
@@ -26,18 +26,17 @@ PAIRS, TARGETS = 0.3, 120
 FLOOR = 1e-9
 
 
-def informative_design(ratios: Tensor, count: int, seed: Tensor) -> Tensor:
+def informative_design(players: int, count: int, seed: Tensor, weights: Tensor | None = None) -> Tensor:
     """At most `count` different coalitions: none, all, then C_k and N - C_k in turn, as above; (K, n) booleans.
 
-    ratios: r, (n,), as `order_ratios` gives them. A larger count begins with the same coalitions. Where 2^n is at most
-    `count`, all of them.
+    weights: of the players (`player_weights`), (n,); None where all count alike. A larger count begins with the same
+    coalitions. Where 2^n is at most `count`, all of them.
     """
-    players = len(ratios)
     if 2 ** min(players, 62) <= count:
         return paired_design(players, count, seed)
     wanted = (count - 2) // 2
     pool = _pairs(players, POOL, seed)
-    chosen = _choose(pool, ratios.double().cpu(), min(wanted, CHOSEN))
+    chosen = _choose(pool, order_ratios(players, ORDER, weights).cpu(), min(wanted, CHOSEN))
     half = pool[chosen]
     if wanted > len(chosen):
         half = torch.cat([half, _others(_pairs(players, wanted + len(chosen), seed), half)])[:wanted]

@@ -1,7 +1,6 @@
 """Games of sums: a coalition is worth a function of the sum of its members' vectors."""
 
 from collections.abc import Callable
-from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -9,7 +8,6 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.precision import widen
 from spinformer.games.game import Game
-from spinformer.games.twins import Ranks, content_ranks
 
 # Elements of the sums that are computed at once: on a GPU, and on a CPU, where they should fit into its cache.
 BLOCK = (2**28, 2**20)
@@ -33,6 +31,7 @@ class SumGame(Game):
 
     def __init__(self, features: Tensor, readout: Callable[[Tensor], Tensor], mask: Tensor | None = None) -> None:
         checks.floating("features", features, (2, 3))
+        checks.function("readout", readout)
         if 0 in features.shape[-2:]:
             raise ValueError(f"features must hold at least one player and one feature; got {tuple(features.shape)}")
         checks.finite("features", features)
@@ -46,17 +45,10 @@ class SumGame(Game):
         self.readout = readout
         self.dtype, self.device = features.dtype, features.device
 
-    def order(self) -> Tensor:
-        """Players by the product of their features with the sum of all, padding last."""
-        return self._ranks.rank
-
-    def twins(self) -> Tensor:
-        """Players of the same features share a number."""
-        return self._ranks.twins
-
-    @cached_property
-    def _ranks(self) -> Ranks:
-        return content_ranks(self.features, self.mask)
+    @property
+    def vectors(self) -> Tensor:
+        """The players' features."""
+        return self.features
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f of the members' sum, by a matrix product for each block of coalitions."""

@@ -58,8 +58,9 @@ class Couplings(ABC):
 
     def matvec(self, m: Tensor) -> Tensor:
         """sum over j of J_ij m_j: (B, n) -> (B, n)."""
+        checks.floating("m", m, (2,))
         checks.shape("m", m, (self.batch, self.spins))
-        return self.product(m[..., None]).squeeze(-1)
+        return self.product(m.to(self.tensors()[0].dtype)[..., None]).squeeze(-1)
 
     def add_product(self, base: Tensor, x: Tensor, alpha: float = 1.0) -> Tensor:
         """base + alpha J x, all (B, n, 1)."""
@@ -83,12 +84,16 @@ class Couplings(ABC):
 class DenseCouplings(Couplings):
     """J as a matrix, (B, n, n), with its diagonal set to 0 (NGT Eq. 16 sums over j != i).
 
-    hollow: whether the diagonal is known to be 0 already.
+    hollow: whether the diagonal is known to be 0 already, and the rest to be finite and symmetric.
     """
 
     def __init__(self, matrix: Tensor, hollow: bool = False) -> None:
+        if not hollow:
+            checks.floating("couplings", matrix, (3,))
         if matrix.dim() != 3 or matrix.shape[1] != matrix.shape[2]:
             raise ValueError(f"couplings must have shape (B, n, n); got {tuple(matrix.shape)}")
+        if not hollow:
+            _check_symmetric(matrix)
         self.matrix = matrix if hollow else _hollow(matrix)
         self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
 
@@ -133,23 +138,29 @@ class DenseCouplings(Couplings):
 class LowRankCouplings(Couplings):
     """J = U diag(w) U' off the diagonal, 0 on it.
 
-    factors: U, (B, n, R); weights: w, (B, R). A product with a vector costs O(n R) and never forms the matrix.
+    factors: U, (B, n, R); weights: w, (B, R); diagonal: of U diag(w) U', (B, n), given where all three were checked
+    before. A product with a vector costs O(n R) and never forms the matrix.
     """
 
     def __init__(self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None) -> None:
-        checks.shape("weights", weights, (factors.shape[0], factors.shape[2]))
-        self.factors, self.weights = factors, weights
+        if diagonal is None:
+            checks.floating("factors", factors, (3,))
+            checks.floating("weights", weights, (2,))
+            checks.shape("weights", weights, (factors.shape[0], factors.shape[2]))
+            checks.finite("factors", factors)
+            checks.finite("weights", weights)
+            dtype = torch.promote_types(factors.dtype, weights.dtype)
+            factors, weights = factors.to(dtype), weights.to(dtype)
+            diagonal = _diagonal(factors, weights)
+        self.factors, self.weights, self.diagonal = factors, weights, diagonal
         self.batch, self.spins = factors.shape[:2]
-        if diagonal is None:  # of U diag(w) U', (B, n)
-            diagonal = (factors.square() @ weights[..., None]).squeeze(-1)
-        self.diagonal = diagonal
 
     @staticmethod
     def smaller(factors: Tensor, weights: Tensor) -> Couplings:
         """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
         if factors.shape[1] > factors.shape[2]:
-            return LowRankCouplings(factors, weights)
-        return DenseCouplings(_weighted(factors, weights))
+            return LowRankCouplings(factors, weights, _diagonal(factors, weights))
+        return DenseCouplings(_hollow(_weighted(factors, weights)), hollow=True)
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
@@ -218,24 +229,35 @@ class _LowRankProduct(torch.autograd.Function):
         return to_factors, to_weights, None, to_m
 
 
-def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int) -> Couplings:
-    """Couplings of this shape; a tensor is checked to be finite and symmetric."""
+def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int, dtype: torch.dtype) -> Couplings:
+    """Couplings of this shape and type; a tensor is checked to be finite and symmetric."""
     if isinstance(couplings, Couplings):
         if (couplings.batch, couplings.spins) != (batch, spins):
             raise ValueError(
                 f"couplings must be for {batch} systems of {spins} spins; got {couplings.batch} of {couplings.spins}"
             )
-        return couplings
+        tensors = couplings.tensors()
+        same = all(tensor.dtype == dtype for tensor in tensors)
+        return couplings if same else couplings.of([tensor.to(dtype) for tensor in tensors])
     checks.floating("couplings", couplings, (3,))
     checks.shape("couplings", couplings, (batch, spins, spins))
-    checks.finite("couplings", couplings)
-    matrix = widen(couplings)
+    return DenseCouplings(couplings.to(dtype))
+
+
+def _check_symmetric(matrix: Tensor) -> None:
+    """Couplings (B, n, n) must be finite, and symmetric up to rounding."""
+    checks.finite("couplings", matrix)
+    matrix = widen(matrix)
     if not torch.compiler.is_compiling() and matrix.numel():
         difference = float((matrix - matrix.mT).detach().abs().max())
         size = float(matrix.detach().abs().max())
         if difference > 1e-4 * max(size, 1e-30):
             raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {difference:.3g}")
-    return DenseCouplings(matrix)
+
+
+def _diagonal(factors: Tensor, weights: Tensor) -> Tensor:
+    """Of U diag(w) U', (B, n)."""
+    return (factors.square() @ weights[..., None]).squeeze(-1)
 
 
 def _weighted(factors: Tensor, weights: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
+from spinformer._base.rng import check_generator
 from spinformer.ising.model import Ising
 
 MAX_SPINS = 20
@@ -24,12 +25,13 @@ def log_partition(ising: Ising) -> Tensor:
 
 def free_energy(ising: Ising) -> Tensor:
     """F = -temperature log Z, (B,)."""
-    return -ising.temperature * log_partition(ising)
+    return -log_partition(ising) * ising.temperature
 
 
 @full_precision
 def _enumerate(ising: Ising) -> tuple[Tensor, Tensor]:
     """log Z and the magnetisation, in one pass over 2**n states; sums in float64, O(n^2 2^n) time."""
+    checks.instance("ising", ising, Ising)
     mask = ising.mask if ising.mask is not None else torch.ones_like(ising.fields, dtype=torch.bool)
     columns = mask.any(0).nonzero().flatten()
     n = len(columns)
@@ -70,6 +72,8 @@ def glauber(
     Spins (B, chains, sweeps, n) in {-1, +1} (0 for padding), one state per sweep after `burn_in` sweeps, from a random
     start. Uses the dense couplings: O(B chains n^2) per sweep.
     """
+    checks.instance("ising", ising, Ising)
+    check_generator(generator)
     checks.at_least("sweeps", sweeps, 1)
     checks.at_least("chains", chains, 1)
     checks.at_least("burn_in", burn_in, 0)

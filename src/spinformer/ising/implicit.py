@@ -48,7 +48,7 @@ def attach(ising: Ising, m: Tensor, steps: Tensor, converged: Tensor, correction
     m: (B, n), without a graph; steps: the same numbers as a function of the steps that led there; converged: (B,),
     where m is a fixed point, at which the implicit function theorem holds. The others get the gradient of `steps`.
     """
-    image = ising.update(m, correction)
+    image = ising.image(m, correction)
     tensors = [tensor.detach() for tensor in ising.couplings.tensors()]
     kind, temperature = kind_of(ising.couplings), ising.temperature.detach()
     result: Tensor = _Implicit.apply(image, steps, m, converged, temperature, ising.mask, correction, kind, *tensors)

@@ -68,19 +68,18 @@ def mean_field(
     through its steps, which the backward pass takes again for such samples alone. Memory until then does not grow with
     the steps. Under torch.compile the steps of all samples are part of the graph. First derivatives only.
     """
+    checks.instance("ising", ising, Ising)
     checks.choice("correction", correction, ("naive", "tap"))
     checks.choice("backward", backward, ("implicit", "unrolled"))
     checks.choice("solver", solver, ("damped", "anderson", "sequential"))
     if solver == "sequential" and correction != "naive":
         raise ValueError("the sequential solver is for the naive equations; take another solver for the TAP ones")
-    checks.at_least("max_steps", max_steps, 1)
-    checks.positive("tol", tol)
-    if not 0 < damping <= 1:
-        raise ValueError(f"damping must be in (0, 1] (1 takes the full step); got {damping}")
+    check_solver(max_steps, damping, tol)
     start = torch.zeros_like(ising.fields)
     if init is not None:
         checks.floating("init", init, (2,))
         checks.shape("init", init, tuple(start.shape))
+        checks.finite("init", init)
         start = init.to(start)
         if ising.mask is not None:
             start = start * ising.mask
@@ -97,6 +96,15 @@ def mean_field(
         tensors = (start, ising.fields, ising.temperature, *ising.couplings.tensors())
         steps = _Steps.apply(m, ising.mask, kind_of(ising.couplings), options, *tensors)
     return replace(solved, magnetization=attach(ising, m, steps, solved.converged, correction))
+
+
+def check_solver(max_steps: int, damping: float, tol: float) -> None:
+    """At least one step, a part of it that is taken, and a positive tolerance."""
+    checks.at_least("max_steps", max_steps, 1)
+    checks.positive("tol", tol)
+    checks.number("damping", damping)
+    if not 0 < damping <= 1:
+        raise ValueError(f"damping must be in (0, 1] (1 takes the full step); got {damping}")
 
 
 class _Steps(torch.autograd.Function):
@@ -187,8 +195,8 @@ def _stepper(ising: Ising, like: Tensor, damping: float, solver: str) -> Callabl
         spins = list(m.squeeze(-1).unbind(-1))
         for i in range(ising.spins):
             field = ising.fields[:, i] + (matrix[:, i] * torch.stack(spins, -1)).sum(-1)
-            spins[i] = torch.tanh(field / ising.temperature)
-        m = torch.stack(spins, -1)
-        return (m if ising.mask is None else m * ising.mask)[..., None]
+            spin = torch.tanh(field / ising.temperature)
+            spins[i] = spin if ising.mask is None else spin * ising.mask[:, i]  # padding acts on no one
+        return torch.stack(spins, -1)[..., None]
 
     return sweep

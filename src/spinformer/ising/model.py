@@ -34,8 +34,8 @@ class Ising:
         self.batch, self.spins = fields.shape
         if not self.spins:
             raise ValueError(f"fields must hold at least one spin, shape (B, n); got {tuple(fields.shape)}")
-        self.couplings = as_couplings(couplings, self.batch, self.spins)
         fields = widen(fields)
+        self.couplings = as_couplings(couplings, self.batch, self.spins, fields.dtype)
         self.mask = mask if trusted else checks.mask("mask", mask, fields.shape, fields.device)
         self.fields = fields if self.mask is None else fields * self.mask
         gamma = torch.as_tensor(temperature, dtype=fields.dtype, device=fields.device)
@@ -46,32 +46,32 @@ class Ising:
     @full_precision
     def energy(self, spins: Tensor) -> Tensor:
         """H(s) for spins (B, n) or (B, S, n), any numbers in [-1, 1]: (B,) or (B, S)        NGT Eq. 10"""
-        checks.floating("spins", spins, (2, 3))
-        single = spins.dim() == 2
-        states = self._masked((spins[:, None] if single else spins).to(self.fields.dtype))
-        if (states.shape[0], states.shape[2]) != (self.batch, self.spins):
-            raise ValueError(f"spins must have shape ({self.batch}, [S,] {self.spins}); got {tuple(spins.shape)}")
+        states = self._state("spins", spins, (2, 3))
+        single = states.dim() == 2
+        states = states[:, None] if single else states
         pairs = [self.couplings.matvec(state) for state in states.unbind(1)]
         pair = torch.stack(pairs, 1) if pairs else states
         result = -(states * (self.fields[:, None] + pair / 2)).sum(-1)
         return result.squeeze(1) if single else result
 
-    @full_precision
     def effective_field(self, m: Tensor) -> Tensor:
-        """h_i + sum over j != i of J_ij m_j                                NGT Eq. 19"""
-        checks.shape("m", m, (self.batch, self.spins))
-        return self._masked(self.fields + self.couplings.matvec(self._masked(m)))
+        """h_i + sum over j != i of J_ij m_j, for m (B, n)                       NGT Eq. 19"""
+        return self._effective_field(self._state("m", m))
 
     def reaction(self, m: Tensor) -> Tensor:
-        """The Onsager term of the TAP equations: m_i / temperature sum_j J_ij^2 (1 - m_j^2)."""
-        slack = self._masked(1 - m.square())
-        return m * self.couplings.squared_matvec(slack) / self.temperature[:, None]
+        """The Onsager term of the TAP equations: m_i / temperature sum_j J_ij^2 (1 - m_j^2), for m (B, n)."""
+        return self._reaction(self._state("m", m))
 
     def update(self, m: Tensor, correction: str = "naive") -> Tensor:
         """tanh(effective field / temperature): the undamped mean-field map (NGT Eq. 25), or the TAP one."""
-        field = self.effective_field(m)
+        checks.choice("correction", correction, ("naive", "tap"))
+        return self.image(self._state("m", m), correction)
+
+    def image(self, m: Tensor, correction: str) -> Tensor:
+        """`update` of what was checked before."""
+        field = self._effective_field(m)
         if correction == "tap":
-            field = field - self.reaction(m)
+            field = field - self._reaction(m)
         return torch.tanh(field / self.temperature[:, None])
 
     def mapping(self, correction: str = "naive") -> Callable[[Tensor], Tensor]:
@@ -96,7 +96,13 @@ class Ising:
 
     @full_precision
     def mean_field_free_energy(self, m: Tensor) -> Tensor:
-        """H(m) - temperature * entropy(m), (B,): the bound that the mean-field equations make stationary."""
+        """H(m) - temperature * entropy(m), (B,): the bound that the mean-field equations make stationary.
+
+        m: (B, n), within [-1, 1].
+        """
+        m = self._state("m", m)
+        if not torch.compiler.is_compiling() and bool((m.detach().abs() > 1).any()):
+            raise ValueError(f"m must lie within [-1, 1]; got numbers up to {float(m.abs().max()):.6g} in size")
         up, down = (1 + m) / 2, (1 - m) / 2
         entropy = -(torch.xlogy(up, up) + torch.xlogy(down, down))
         return self.energy(m) - self.temperature * self._masked(entropy).sum(-1)
@@ -108,6 +114,23 @@ class Ising:
         twin.fields, twin.temperature = self.fields.detach(), self.temperature.detach()
         twin.couplings = self.couplings.of([tensor.detach() for tensor in self.couplings.tensors()])
         return twin
+
+    @full_precision
+    def _effective_field(self, m: Tensor) -> Tensor:
+        return self._masked(self.fields + self.couplings.matvec(self._masked(m)))
+
+    def _reaction(self, m: Tensor) -> Tensor:
+        slack = self._masked(1 - m.square())
+        return m * self.couplings.squared_matvec(slack) / self.temperature[:, None]
+
+    def _state(self, name: str, m: Tensor, dims: tuple[int, ...] = (2,)) -> Tensor:
+        """Finite numbers (B, n) or (B, S, n) in the type of the fields, 0 at padding."""
+        checks.floating(name, m, dims)
+        if (m.shape[0], m.shape[-1]) != (self.batch, self.spins):
+            middle = "[S,] " if 3 in dims else ""
+            raise ValueError(f"{name} must have shape ({self.batch}, {middle}{self.spins}); got {tuple(m.shape)}")
+        checks.finite(name, m)
+        return self._masked(m.to(self.fields.dtype))
 
     def _masked(self, x: Tensor) -> Tensor:
         if self.mask is None:

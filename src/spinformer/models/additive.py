@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from spinformer._base import checks
-from spinformer._base.files import atomic_text, atomic_write
+from spinformer._base.files import atomic_files, regular
 from spinformer._base.rng import seeded
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
@@ -112,18 +112,18 @@ class AdditiveNetwork(nn.Module):
 
     def save(self, folder: Path, record: dict[str, Any] | None) -> None:
         """explainer.safetensors and explainer.json in `folder`; record: how the network was trained."""
-        with atomic_write(folder / WEIGHTS) as partial:
-            save_file({name: value.contiguous().cpu() for name, value in self.state_dict().items()}, partial)
         content = {"options": asdict(self.config), "training": record}
-        atomic_text(folder / RECORD, json.dumps(content, indent=1) + "\n")
+        with atomic_files(folder) as written:
+            save_file({name: value.contiguous().cpu() for name, value in self.state_dict().items()}, written / WEIGHTS)
+            (written / RECORD).write_text(json.dumps(content, indent=1) + "\n")
 
     @classmethod
     def load(cls, folder: Path, classifier: MaskedClassifier) -> tuple["AdditiveNetwork", dict[str, Any] | None]:
         """What `save` wrote, and the record of its training; for the same classifier under the same masking."""
         try:
-            saved = json.loads((folder / RECORD).read_text())
+            saved = json.loads(regular(folder / RECORD).read_text())
             config, record = AdditiveConfig(**saved["options"]), saved["training"]
-            weights = load_file(folder / WEIGHTS)
+            weights = load_file(regular(folder / WEIGHTS))
         except FileNotFoundError as error:
             raise ValueError(f"{folder}: expected {WEIGHTS} and {RECORD} of an explainer ({error})") from error
         except (SafetensorError, ValueError, RecursionError, KeyError, TypeError) as error:

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
-from spinformer._base.files import atomic_text, atomic_write
+from spinformer._base.files import atomic_files, regular
 from spinformer._base.precision import full_precision
+from spinformer._base.rng import seeded
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
@@ -141,6 +142,7 @@ class GameHead(nn.Module):
 
     def __init__(self, config: GameHeadConfig) -> None:
         super().__init__()
+        checks.instance("config", config, GameHeadConfig)
         self.config = config
         self.misfit: Misfit | None = None
         self.map: nn.Module = TokenMap(config) if config.form == "sums" else AttendingMap(config)
@@ -148,6 +150,8 @@ class GameHead(nn.Module):
 
     def games(self, model: nn.Module, words: Words) -> "PredictedGames":
         """The games of a batch of texts, from one pass of the frozen classifier."""
+        checks.instance("model", model, nn.Module)
+        checks.instance("words", words, Words)
         with torch.no_grad(), evaluation_mode(model):
             logits, states = hidden_states(model, words.inputs)
         games: PredictedGames = self(states, logits, words)
@@ -160,24 +164,26 @@ class GameHead(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Into `folder`/game: weights, configuration, and the measured misfit."""
-        path = folder / FOLDER
-        with atomic_write(path / WEIGHTS) as partial:
-            save_file({name: value.cpu().contiguous() for name, value in self.state_dict().items()}, partial)
-        atomic_text(path / CONFIG, json.dumps(asdict(self.config), indent=1) + "\n")
+        checks.instance("folder", folder, Path)
+        with atomic_files(folder / FOLDER) as written:
+            weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
+            save_file(weights, written / WEIGHTS)
+            (written / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
+            if self.misfit is not None:
+                self.misfit.save(written)
         if self.misfit is None:
-            (path / MISFIT).unlink(missing_ok=True)  # of a game that lay here before
-        else:
-            self.misfit.save(path)
+            (folder / FOLDER / MISFIT).unlink(missing_ok=True)  # of a game that lay here before
 
     @classmethod
     def load(cls, folder: Path, model: nn.Module) -> "GameHead":
         """From `folder`/game; it must have been made for this model."""
+        checks.instance("folder", folder, Path)
         path = folder / FOLDER
         if not (path / CONFIG).is_file():
             raise FileNotFoundError(f"{folder} has no game head; `spinformer ground {folder} TEXTS` makes one")
         try:
             config = GameHeadConfig.from_options(**json.loads((path / CONFIG).read_text()))
-            weights = load_file(path / WEIGHTS)
+            weights = load_file(regular(path / WEIGHTS))
         except (json.JSONDecodeError, UnicodeError, RecursionError, TypeError, SafetensorError, OSError) as error:
             raise ValueError(f"{path}: the game head is damaged ({error})") from error
         if not all(isinstance(layer, int) for layer in config.layers) or not isinstance(config.dropout, int | float):
@@ -185,7 +191,8 @@ class GameHead(nn.Module):
         if config.model != weights_digest(model):
             raise ValueError(f"{path}: this game head was made for another model than the one it lies with")
         unfit = f"{path}: the game head's weights are not those that game.json describes"
-        head = built_for(path / WEIGHTS, weights, lambda: cls(config), unfit)
+        with seeded(0):  # the weights that are replaced at once
+            head = built_for(path / WEIGHTS, weights, lambda: cls(config), unfit)
         head.misfit = Misfit.load(path)
         return head.eval()
 

@@ -15,14 +15,22 @@ def encoder(model: Any) -> Any:
 
 
 def max_tokens(model: Any) -> int | None:
-    """The number of tokens that have a learnt position; None for a model without a table of positions.
+    """The number of tokens that have a learnt position; None for a model without a table of positions."""
+    table = position_table(model)
+    return None if table is None else table.num_embeddings - first_position(table)
 
-    Where the table has a row for padding, as in RoBERTa, positions begin after it.
-    """
+
+def position_table(model: Any) -> nn.Embedding | None:
+    """The learnt vectors of positions; None for a model that has no such table."""
     for name, module in model.named_modules():
         if isinstance(module, nn.Embedding) and name.rpartition(".")[2] == "position_embeddings":
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            return module
     return None
+
+
+def first_position(table: nn.Embedding) -> int:
+    """The row of the first token: after the one for padding, where there is one, as in RoBERTa."""
+    return 0 if table.padding_idx is None else table.padding_idx + 1
 
 
 def hidden_width(model: Any) -> int:
@@ -40,6 +48,8 @@ def resolve_layers(model: Any, layers: Sequence[int] | None) -> tuple[int, ...]:
     last = layer_count(model)
     if layers is None:
         return (last // 2, last) if last else (0,)
+    if not isinstance(layers, Sequence) or not all(type(layer) is int for layer in layers):
+        raise TypeError(f"layers must be a list of integers; got {layers!r:.60}")
     if not layers or not all(-last - 1 <= layer <= last for layer in layers):
         raise ValueError(f"layers must be numbers from 0, the embeddings, to {last}, or from -1 down; got {layers}")
     return tuple(layer % (last + 1) for layer in layers)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError
 
+from spinformer._base import checks
 from spinformer._base.devices import usable_device
 from spinformer._base.extras import require
 from spinformer._base.shared_state import SharedChange
@@ -40,6 +41,7 @@ def load_classifier(
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
     AutoModelForSequenceClassification knows. device: cuda where there is one, else cpu, unless given.
     """
+    checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
     source, device = str(path_or_hub_id), usable_device(device)
     _check_source(source)
     with one_line_errors(source, Exception):

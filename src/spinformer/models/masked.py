@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
@@ -58,6 +58,9 @@ class MaskedClassifier:
         batch_size: int = BATCH_SIZE,
         bf16: bool = False,
     ) -> None:
+        checks.instance("model", model, nn.Module)
+        checks.function("tokenizer", tokenizer)
+        checks.flag("bf16", bf16)
         check_classes(model)
         checks.choice("masking", masking, get_args(Masking))
         checks.at_least("batch_size", batch_size, 1)
@@ -78,6 +81,8 @@ class MaskedClassifier:
 
     def probabilities(self, words: Words, coalitions: Tensor) -> Tensor:
         """(B, K, classes), float32, for coalitions of words, (B, K, W) booleans."""
+        checks.instance("words", words, Words)
+        checks.instance("coalitions", coalitions, Tensor)
         if coalitions.dim() != 3:
             raise ValueError(f"coalitions must have shape (B, K, W); got {tuple(coalitions.shape)}")
         checks.shape("coalitions", coalitions, (len(words.words), coalitions.shape[1], words.mask.shape[1]))
@@ -92,6 +97,8 @@ class MaskedClassifier:
 
         As `probabilities`, where the texts have different numbers of coalitions.
         """
+        checks.instance("words", words, Words)
+        checks.instance("coalitions", coalitions, Tensor)
         if coalitions.dtype != torch.bool:
             raise TypeError(f"coalitions must be a boolean tensor; got {coalitions.dtype}")
         checks.shape("coalitions", coalitions, (len(texts), words.mask.shape[1]))
@@ -122,6 +129,7 @@ class MaskedClassifier:
 
     def full_probabilities(self, words: Words) -> Tensor:
         """(B, classes) for the full texts."""
+        checks.instance("words", words, Words)
         return self.probabilities(words, words.mask[:, None]).squeeze(1)
 
     def _batches(self, order: Tensor, ends: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, int, int]]:

@@ -8,7 +8,9 @@ a model answers the same is measured on a few rows before it is relied upon (`sa
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from spinformer.models.hidden_states import first_position, position_table
 
 # How far two answers may be apart to be the same, as a share of what hiding words changes in them, and in any case;
 # and the rows that they are compared on, at most.
@@ -17,14 +19,9 @@ ROUNDING = 1e-6
 
 
 def position_offset(model: Any) -> int | None:
-    """The position of the first token; None for a model without a table of positions, which cannot be packed.
-
-    In RoBERTa and its kin positions begin after the row for padding.
-    """
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Embedding) and name.rpartition(".")[2] == "position_embeddings":
-            return 0 if module.padding_idx is None else module.padding_idx + 1
-    return None
+    """The position of the first token; None for a model without a table of positions, which cannot be packed."""
+    table = position_table(model)
+    return None if table is None else first_position(table)
 
 
 def move_together(inputs: dict[str, Tensor], visible: Tensor, tokens: int, padding: int) -> dict[str, Tensor]:
@@ -32,21 +29,25 @@ def move_together(inputs: dict[str, Tensor], visible: Tensor, tokens: int, paddi
 
     tokens: the largest number of visible ones in a row; padding: the id of the tokens that fill up shorter rows.
     """
-    order = _order(visible, tokens)
-    moved = {name: value.gather(1, order) for name, value in inputs.items()}
-    moved["attention_mask"] = visible.gather(1, order).long()
-    moved["input_ids"] = moved["input_ids"].masked_fill(~moved["attention_mask"].bool(), padding)
-    return moved
+    return _gather(inputs, visible, _order(visible, tokens), padding)
 
 
 def pack(inputs: dict[str, Tensor], visible: Tensor, tokens: int, padding: int, offset: int) -> dict[str, Tensor]:
     """As `move_together`, with the positions that the tokens had."""
-    moved = move_together(inputs, visible, tokens, padding)
-    return {**moved, "position_ids": _order(visible, tokens) + offset}
+    order = _order(visible, tokens)
+    return {**_gather(inputs, visible, order, padding), "position_ids": order + offset}
 
 
 def _order(visible: Tensor, tokens: int) -> Tensor:
+    """Columns of the visible tokens, then of others, (R, tokens)."""
     return (~visible).long().argsort(dim=-1, stable=True)[:, :tokens]
+
+
+def _gather(inputs: dict[str, Tensor], visible: Tensor, order: Tensor, padding: int) -> dict[str, Tensor]:
+    moved = {name: value.gather(1, order) for name, value in inputs.items()}
+    moved["attention_mask"] = visible.gather(1, order).long()
+    moved["input_ids"] = moved["input_ids"].masked_fill(~moved["attention_mask"].bool(), padding)
+    return moved
 
 
 @torch.no_grad()

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.devices import usable_device
 from spinformer._base.progress import progress as bar
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.features import Features, batches_by_length
@@ -56,13 +57,17 @@ def predict(
     device: where the model is moved (default: where it is); bf16: bfloat16 autocast, on CUDA only. The model runs in
     evaluation mode and is left in its former mode.
     """
+    checks.instance("model", model, nn.Module)
+    checks.function("tokenizer", tokenizer)
+    checks.instance("texts", texts, Texts)
+    checks.flag("bf16", bf16)
     checks.at_least("batch_size", batch_size, 1)
     check_max_length(model, tokenizer, max_length)
     if not len(texts):
         raise ValueError(f"{texts.source} has no rows to predict")
     _check_not_empty(texts)
     if device is not None:
-        model.to(device)
+        model.to(usable_device(device))
     home = next(model.parameters()).device
     if bf16 and home.type != "cuda":
         raise ValueError(f"bf16 is for CUDA devices alone; the model is on {home}")

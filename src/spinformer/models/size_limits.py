@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.modules import module as hooks
 
 from spinformer._base.extras import require
+from spinformer._base.files import regular
 
 Network = TypeVar("Network", bound=nn.Module)
 # What a model may have beyond its weights: weights that are stored in fewer tensors, or in four bits, heads that are
@@ -48,17 +49,19 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 def weight_paths(source: str) -> list[Path]:
     """The files of weights of a model in a folder or on the hub; empty where there are none that transformers reads."""
     utils = require("transformers.utils.hub", extra="nli")
+    paths: list[str] = []
     for name in ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"):
         try:
             path = utils.cached_file(source, name, _raise_exceptions_for_missing_entries=False)
             if path is not None and name.endswith(".index.json"):
-                shards, _ = utils.get_checkpoint_shard_files(source, path)
-                return [Path(shard) for shard in shards]
-        except (OSError, ValueError, KeyError, TypeError):
-            return []  # the loader itself says what is wrong
-        if path is not None:
-            return [Path(path)]
-    return []
+                paths, _ = utils.get_checkpoint_shard_files(source, path)
+            elif path is not None:
+                paths = [path]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            break  # the loader itself says what is wrong
+        if paths:
+            break
+    return [regular(Path(path)) for path in paths]
 
 
 @contextmanager

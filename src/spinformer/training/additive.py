@@ -21,7 +21,7 @@ from spinformer.data.words import Words, split_words
 from spinformer.games.coalitions import kernel_sizes, members
 from spinformer.models.additive import AdditiveNetwork
 from spinformer.models.masked import MaskedClassifier
-from spinformer.training.checkpoint import Checkpoint
+from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_generator
 
@@ -51,8 +51,15 @@ def train_additive(
     the end and on Ctrl-C; a run that finds it continues from it, to the same weights. Each loss of the record is a
     mean over `save_every` steps.
     """
-    for name, value in (("max_length", max_length), ("batch_size", batch_size), ("save_every", save_every)):
+    checks.instance("network", network, AdditiveNetwork)
+    checks.instance("classifier", classifier, MaskedClassifier)
+    checks.instance("texts", texts, Texts)
+    if checkpoint is not None:
+        checks.instance("checkpoint", checkpoint, Path)
+    counts = {"passes": passes, "max_length": max_length, "batch_size": batch_size, "save_every": save_every}
+    for name, value in counts.items():
         checks.at_least(name, value, 1)
+    checks.at_least("seed", seed, 0)
     checks.positive("learning_rate", learning_rate)
     if isinstance(coalitions, bool) or not isinstance(coalitions, int) or coalitions < 2 or coalitions % 2:
         raise ValueError(f"coalitions must be even and at least 2, since they come in pairs; got {coalitions!r}")
@@ -78,7 +85,8 @@ def train_additive(
     file = Checkpoint(checkpoint, {"options": asdict(network.config), **settings})
     state = file.read(classifier.device)
     if state is not None:
-        run.restore(state)
+        with file.restoring():
+            run.restore(state)
     start = time.perf_counter()
     bar = progress_bar(steps, "explainer", done=run.done, quiet=quiet)
     try:
@@ -171,7 +179,10 @@ class _Run:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.done, self.losses, self.span = state["done"], state["losses"], state["span"]
+        groups = [dict(group) for group in self.optimizer.param_groups]
+        self.done = check_step("done", state["done"], self.settings["steps"])
+        self.losses, self.span = state["losses"], state["span"]
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.scheduler.load_state_dict(state["scheduler"])
+        check_optimizer(self.optimizer, groups)

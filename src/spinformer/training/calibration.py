@@ -11,9 +11,8 @@ from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games.evidence import regress
-from spinformer.games.gaussian import order_ratios
 from spinformer.games.quadrature import GAME_INDICES, GameValues, estimate_all, player_weights
-from spinformer.games.selection import ORDER, informative_design
+from spinformer.games.selection import informative_design
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
 from spinformer.models.misfit import REFINED, ErrorScale, Misfit, features
@@ -68,7 +67,9 @@ def measure_misfit(
         game = games.game(target)
         values = estimate_all(game, seed=torch.tensor(seed))
         counts = words.counts.tolist()
-        designs = [_design(values.row(row, count), passes, seed) for row, count in enumerate(counts)]
+        singles = [values.row(row, count) for row, count in enumerate(counts)]
+        weights = [player_weights(single.activity[0]) for single in singles]
+        designs = [informative_design(len(own), passes + 1, torch.tensor(seed), own) for own in weights]
         width = max(counts)
         asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)
         for row, design in enumerate(designs):
@@ -80,8 +81,8 @@ def measure_misfit(
             longest = max(longest, counts[row])
             error = answer.double() - predicted[row, : len(design)].double()
             squares += torch.stack([error.square().sum(), (answer.double() - answer.double().mean()).square().sum()])
-            single = values.row(row, counts[row])
-            for name, found in _rows(single, design, error, confidence[row : row + 1].cpu()).items():
+            sure = confidence[row : row + 1].cpu()
+            for name, found in _rows(singles[row], weights[row], design, error, sure).items():
                 rows[name].append(found)
     generator = torch.Generator().manual_seed(seed)
     scales = {name: _fit(found, generator) for name, found in rows.items()}
@@ -89,15 +90,8 @@ def measure_misfit(
     return Misfit(scales, fit, len(texts), passes, longest)
 
 
-def _design(values: GameValues, passes: int, seed: int) -> Tensor:
-    """The coalitions that an explanation with so many passes asks about."""
-    ratios = order_ratios(values.shapley.values.shape[1], ORDER, player_weights(values.activity[0]))
-    return informative_design(ratios, passes + 1, torch.tensor(seed))
-
-
-def _rows(values: GameValues, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
+def _rows(values: GameValues, weights: Tensor, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
     """For each index, what all passes and REFINED of them say of v - g."""
-    weights = player_weights(values.activity[0])
     full = regress(design, error, weights=weights)
     known = len(design) == 2 ** min(design.shape[1], 62)
     sizes = [min(count, len(design) // 2) for count in REFINED]

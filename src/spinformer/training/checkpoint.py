@@ -5,17 +5,18 @@ The state before the last is kept beside it, for the case that the last one is d
 
 import hashlib
 import json
-import pickle
+import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
-from spinformer._base.files import atomic_write
+from spinformer._base.files import atomic_write, regular
 
 
 class Checkpoint:
@@ -26,7 +27,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path | None, run: Mapping[str, Any]) -> None:
-        self.path = path
+        self.path = None if path is None else regular(path)
         self.run: dict[str, Any] = json.loads(json.dumps(run))
 
     def write(self, state: Mapping[str, Any]) -> None:
@@ -68,7 +69,9 @@ class Checkpoint:
     def _read(self, path: Path, device: torch.device | str) -> dict[str, Any]:
         try:
             state = torch.load(path, map_location=device, weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError, KeyError, ValueError, AttributeError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # whatever torch and pickle make of noise
             raise _DamagedError(f"{path} is damaged ({' '.join(str(error).split())[:80]})") from error
         try:
             run = json.loads(state.pop("run"))
@@ -79,6 +82,14 @@ class Checkpoint:
             raise ValueError(f"{path} belongs to another run; these differ: {', '.join(differing)}")
         loaded: dict[str, Any] = state
         return loaded
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Within the block, what the state on file lacks or has in another form is a ValueError that names the file."""
+        try:
+            yield
+        except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{self.path} is damaged ({one_line(error)}); remove it to begin anew") from error
 
     @contextmanager
     def written_on_interrupt(self, state: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
@@ -92,6 +103,41 @@ class Checkpoint:
 
 class _DamagedError(Exception):
     """A file that cannot be read."""
+
+
+def one_line(error: Exception) -> str:
+    """What an error says, shortly."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+
+
+def check_step(name: str, step: Any, last: int) -> int:
+    """`step`, if it is one of a run that has `last` steps."""
+    if isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= last:
+        raise ValueError(f"{name} must be from 0 to {last}; got {step!r:.20}")
+    return step
+
+
+def check_optimizer(optimizer: Optimizer, groups: Sequence[Mapping[str, Any]]) -> None:
+    """A ValueError where a restored optimiser has other options than before, but for its rates, or tensors of other
+    shapes than its parameters have; groups: its `param_groups` before.
+    """
+    for group, before in zip(optimizer.param_groups, groups, strict=True):
+        rate = group["lr"]
+        if not isinstance(rate, float | Tensor) or not math.isfinite(rate):
+            raise ValueError(f"lr must be a finite number; got {rate!r:.20}")
+        changed = [name for name in before if name not in ("params", "lr") and group.get(name) != before[name]]
+        if changed:
+            raise ValueError(f"its optimiser has another {changed[0]}")
+    for parameter, values in optimizer.state.items():
+        for name, value in values.items():
+            if isinstance(value, Tensor) and tuple(value.shape) not in ((), tuple(parameter.shape)):
+                raise ValueError(f"{name} must have shape {tuple(parameter.shape)}; got {tuple(value.shape)}")
+            if not isinstance(value, Tensor | int | float | None) or (isinstance(value, Tensor) and not _finite(value)):
+                raise ValueError(f"{name} must be finite numbers")
+
+
+def _finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor).all())
 
 
 def previous_path(path: Path) -> Path:

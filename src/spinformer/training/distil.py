@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from spinformer._base.files import atomic_write, sha256
+from spinformer._base.files import atomic_write, regular, sha256
 from spinformer._base.progress import progress
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.features import Features, batches_by_length
@@ -62,8 +62,8 @@ def teacher_features(
             [sha256(path) for path in weight_files(folder)],
         )
         stored = folder / f"lesson-{_key(texts, neighbour_model[0], settings)}.safetensors"
-        if stored.is_file():
-            return Features.load(stored)
+        if regular(stored).is_file():
+            return _fitting(Features.load(stored), stored, texts, tokenizer)
     inputs = texts
     if copies > 1:
         neighbours = neighbour_words(*neighbour_model, texts)
@@ -74,6 +74,15 @@ def teacher_features(
     if stored is not None:
         with atomic_write(stored, many=True) as partial:  # every process of a run writes the same file
             features.save(partial)
+    return features
+
+
+def _fitting(features: Features, path: Path, texts: Texts, tokenizer: Any) -> Features:
+    """The stored features, if they may be those of the texts; else a ValueError."""
+    ids, targets, labels = features.columns["input_ids"], features.targets, features.labels
+    fits = targets is not None and labels is not None and targets.shape[1] == len(texts.names) > int(labels.max())
+    if not fits or len(features) % len(texts) or int(ids.max()) >= len(tokenizer):
+        raise ValueError(f"{path} does not fit the texts that it was made of; remove it, and it is made anew")
     return features
 
 

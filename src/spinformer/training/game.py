@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base import checks
-from spinformer._base.files import atomic_text, run_lock, sha256
+from spinformer._base.files import atomic_text, regular, run_lock, sha256
 from spinformer._base.progress import progress
 from spinformer._base.rng import seeded
 from spinformer.data.features import LengthSampler
@@ -25,7 +25,7 @@ from spinformer.models.game_head import FOLDER, WEIGHTS, Form, GameHead, GameHea
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
 from spinformer.training.calibration import measure_misfit
-from spinformer.training.checkpoint import Checkpoint
+from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_seed
 
@@ -66,9 +66,18 @@ class GroundingOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "subsets", "save_steps"):
+        counts = ("epochs", "batch_size", "subsets", "save_steps", "max_length", "heads", "dim", "hidden", "readout")
+        for name in (*counts, "reads"):
             checks.at_least(name, getattr(self, name), 1)
+        checks.at_least("seed", self.seed, 0)
         checks.positive("learning_rate", self.learning_rate)
+        checks.choice("masking", self.masking, get_args(Masking))
+        checks.choice("form", self.form, get_args(Form))
+        checks.items("layers", self.layers, int)
+        for name, highest in (("weight_decay", math.inf), ("warmup", 1.0)):
+            checks.finite_number(name, getattr(self, name))
+            if not 0 <= getattr(self, name) <= highest:
+                raise ValueError(f"{name} must be from 0 to {highest:g}; got {getattr(self, name)}")
 
 
 def train_game_head(
@@ -87,6 +96,13 @@ def train_game_head(
     continue from the checkpoint there, to the same weights, or take the game head that the same run left there at its
     end. No other run may write to the folder meanwhile. Torch's global random state is left as it was.
     """
+    checks.instance("options", options, GroundingOptions)
+    checks.instance("output", output, Path)
+    checks.instance("texts", texts, Texts)
+    if held_out is not None:
+        checks.instance("held_out", held_out, Texts)
+        if not len(held_out):
+            raise ValueError("held_out must have at least one text to measure the misfit on; got none")
     with run_lock(output / FOLDER):
         return _train_game_head(model, tokenizer, texts, output, options, held_out, resume)
 
@@ -106,6 +122,7 @@ def _train_game_head(
         run = _run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
         ended = _EndedRun(output / FOLDER, run)
         if resume and ended.matches():
+            Checkpoint(output / FOLDER / STATE, {}).remove()  # of a run that was killed while it did so
             return GameHead.load(output, model).to(classifier.device)
         fit_game_head(head, classifier, texts, options, output=output, resume=resume)
         if held_out is not None:
@@ -136,7 +153,7 @@ class _EndedRun:
 
     def matches(self) -> bool:
         try:
-            return (self.folder / ENDED).read_text() == self._content()
+            return regular(self.folder / ENDED).read_text() == self._content()
         except (OSError, UnicodeDecodeError):
             return False
 
@@ -178,9 +195,13 @@ def fit_game_head(
     state = checkpoint.read(device) if resume else None
     done = 0
     if state is not None:
-        done = int(state["step"])
-        for name, part in parts.items():
-            part.load_state_dict(state[name])
+        groups = [dict(group) for group in optimizer.param_groups]
+        with checkpoint.restoring():
+            done = check_step("step", state["step"], len(batches))
+            for name, part in parts.items():
+                part.load_state_dict(state[name])
+            check_optimizer(optimizer, groups)
+            check_step("last_epoch", scheduler.last_epoch, len(batches))
     head.train()
     loader = DataLoader(
         _Batches(classifier.tokenizer, texts, batches, options, done),

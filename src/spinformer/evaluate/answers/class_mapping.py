@@ -7,13 +7,14 @@ two-class   entailment against all others: for data with the classes entailment 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer.data.texts import Texts
 
 ENTAILMENT, OTHER = "entailment", "non-entailment"
@@ -50,7 +51,11 @@ class ClassMapping:
 
 def class_names(model: Any, given: Sequence[str] | None = None) -> tuple[str, ...]:
     """The model's class names, in the order of its logits: `given`, or else those of its configuration."""
-    known = model.config.id2label
+    known = getattr(getattr(model, "config", None), "id2label", None)
+    if not isinstance(known, Mapping):
+        raise TypeError(f"model must have a configuration with its class names, id2label; got {type(model).__name__}")
+    if given is not None:
+        checks.items("names", given, str)
     names = tuple(str(known[index]) for index in sorted(known)) if given is None else tuple(given)
     if len(names) != len(known):
         raise ValueError(f"the model has {len(known)} classes; got {len(names)} label names: {', '.join(names)}")
@@ -63,6 +68,8 @@ def class_names(model: Any, given: Sequence[str] | None = None) -> tuple[str, ..
 
 def map_classes(model: Sequence[str], texts: Texts) -> ClassMapping:
     """How to score a model with these classes on `texts`."""
+    checks.items("model", model, str)
+    checks.instance("texts", texts, Texts)
     if texts.labels is None or not len(texts):
         raise ValueError(f"{texts.source} has no {'rows' if texts.labels is not None else 'labels'} to score against")
     of_model, of_data = [_key(name) for name in model], [_key(name) for name in texts.names]

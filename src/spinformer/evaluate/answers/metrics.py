@@ -1,7 +1,7 @@
 """How well logits agree with gold labels. N rows, C classes; everything is computed in float64.
 
-p: softmax of a row's logits; its prediction: the class of the largest, the first of equals; its confidence: the p of
-that class.
+p: softmax of a row's logits; its prediction: the class of the largest logit, the first of equals; its confidence: the p
+of that class.
 """
 
 import math
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+
+from spinformer._base import checks
 
 Array = Tensor | np.ndarray[Any, Any] | Sequence[Any]
 
@@ -76,10 +78,11 @@ def scores(logits: Array, labels: Array, names: Sequence[str], predicted: Array 
     """
     log_p = log_probabilities(logits)
     rows, width = log_p.shape
+    checks.items("names", names, str)
     if width != len(names):
         raise ValueError(f"logits must have a column for each of the {len(names)} classes {tuple(names)}; got {width}")
     gold = _classes("labels", labels, rows, width)
-    given = log_p.argmax(1) if predicted is None else _classes("predicted", predicted, rows, width)
+    given = _float64(logits).argmax(1) if predicted is None else _classes("predicted", predicted, rows, width)
     confusion = confusion_matrix(gold, given, width)
     right = int(confusion.diagonal().sum())
     bins = reliability_bins(log_p.exp().gather(1, given[:, None]).squeeze(1), given == gold)
@@ -169,13 +172,21 @@ def negative_log_likelihood(logits: Array, labels: Array) -> float:
 
 def _float64(values: Array) -> Tensor:
     """As float64 on the CPU; a list of Python floats must not pass through float32."""
-    tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values, dtype=np.float64))
+    try:
+        tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"expected a table of numbers; got {values!r:.60} ({error})") from None
+    if tensor.is_complex():
+        raise TypeError(f"expected real numbers; got {tensor.dtype}")
     return tensor.detach().to("cpu", torch.float64)
 
 
 def _classes(name: str, values: Array, rows: int, classes: int) -> Tensor:
-    indices = torch.as_tensor(values).cpu()
-    if indices.is_floating_point() or indices.shape != (rows,):
+    try:
+        indices = torch.as_tensor(values).cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name} must be {rows} integers; got {values!r:.60}") from None
+    if indices.is_floating_point() or indices.dtype == torch.bool or indices.shape != (rows,):
         raise ValueError(f"{name} must be {rows} integers; got {indices.dtype} of shape {tuple(indices.shape)}")
     indices = indices.long()
     if not 0 <= int(indices.min()) <= int(indices.max()) < classes:

@@ -134,6 +134,15 @@ def compare(
     a time, those of like length together. The cost is that of the scores, not of the metrics; its passes are those made
     through `classifier`. A text that a method cannot do has NaN for it.
     """
+    checks.items("scorers", scorers, object)
+    for scorer in scorers:
+        if not callable(scorer) or not isinstance(getattr(scorer, "name", None), str):
+            raise TypeError(f"scorers must be functions of words with a name; got {type(scorer).__name__}")
+    checks.instance("classifier", classifier, MaskedClassifier)
+    checks.instance("texts", texts, Texts)
+    checks.items("seeds", seeds, int)
+    if metrics is not None:
+        checks.items("metrics", metrics, Metric)
     metrics = (Comprehensiveness(), Sufficiency()) if metrics is None else tuple(metrics)
     stability = Stability() if seeds else None
     quantities: list[Quantity] = [*metrics, *([] if stability is None else [stability])]

@@ -77,7 +77,11 @@ class Decisions:
 
 def decide(classifier: MaskedClassifier, words: Words, rows: Sequence[int] | None = None) -> Decisions:
     """What `classifier` decides on `words`; one forward pass for each text. rows: see `Decisions`; default 0, 1, ..."""
+    checks.instance("classifier", classifier, MaskedClassifier)
+    checks.instance("words", words, Words)
     count = len(words.words)
+    if rows is not None:
+        checks.items("rows", rows, int)
     numbers = tuple(range(count)) if rows is None else tuple(rows)
     if len(numbers) != count:
         raise ValueError(f"rows must be {count} numbers, one for each text; got {len(numbers)}")

@@ -39,6 +39,7 @@ class Setting:
     until: float | None = None
 
     def __post_init__(self) -> None:
+        checks.instance("method", self.method, str)
         checks.at_least("passes", self.passes, 0)
         if self.until is not None:
             checks.positive("until", self.until)
@@ -47,6 +48,7 @@ class Setting:
     @classmethod
     def parse(cls, text: str) -> "Setting":
         """METHOD, METHOD:PASSES or METHOD:until=ERROR."""
+        checks.instance("text", text, str)
         method, _, spent = text.partition(":")
         try:
             if spent.startswith("until="):
@@ -129,6 +131,11 @@ def measure_exactness(
     No masked pass is made: the tables answer. settings: by default GAME_SETTINGS, or SETTINGS without a game. A text
     that a method cannot do costs that method that text.
     """
+    checks.instance("explainer", explainer, Explainer)
+    checks.instance("texts", texts, Texts)
+    checks.items("tables", tables, ExactTable)
+    if settings is not None:
+        checks.items("settings", settings, Setting)
     if len(tables) != len(texts) or not len(texts):
         raise ValueError(f"expected a table for each of at least 1 text; got {len(tables)} for {len(texts)}")
     words = split_words(explainer.tokenizer, texts, explainer.max_length)

@@ -35,12 +35,14 @@ class _Perturbation(Metric):
     bounds = (-1.0, 1.0)
 
     def __init__(self, fractions: Sequence[float] = FRACTIONS) -> None:
+        checks.items("fractions", fractions, int, float)
         if not fractions or not all(0 < q <= 1 for q in fractions):
             raise ValueError(f"fractions must be at least one number, each above 0 and at most 1; got {fractions}")
         self.fractions = tuple(fractions)
 
     def curve(self, decisions: Decisions, scores: Tensor) -> Tensor:
         """(B, Q), one value for each fraction; the classifier answers for all fractions at once."""
+        checks.instance("decisions", decisions, Decisions)
         top = top_words(decisions.check("scores", scores), decisions.mask, self.fractions)
         return decisions.confidence[:, None] - decisions.values(self._visible(top, decisions.mask))
 
@@ -95,6 +97,7 @@ class LeaveOneOutCorrelation(Metric):
 
     def __call__(self, decisions: Decisions, scores: Tensor) -> Tensor:
         """One correlation for each text."""
+        checks.instance("decisions", decisions, Decisions)
         return correlations(decisions.check("scores", scores), decisions.drops, decisions.mask, self.kind)
 
 
@@ -109,6 +112,8 @@ class Stability(Quantity):
 
     def __call__(self, decisions: Decisions, scores: Sequence[Tensor]) -> Tensor:
         """(B,)."""
+        checks.instance("decisions", decisions, Decisions)
+        checks.items("scores", scores, Tensor)
         if len(scores) < 2:
             raise ValueError(f"stability needs the scores of at least 2 seeds; got {len(scores)}")
         checked = [decisions.check(f"scores of seed {index}", one) for index, one in enumerate(scores)]
@@ -130,6 +135,7 @@ class Cost(Quantity):
     name, better, bounds = "cost", "lower", (0.0, math.inf)
 
     def __init__(self, classifier: MaskedClassifier) -> None:
+        checks.instance("classifier", classifier, MaskedClassifier)
         self.classifier = classifier
         self.passes, self.milliseconds = 0, 0.0
         self._start = (0, 0.0)

@@ -48,6 +48,8 @@ class Fit:
     @classmethod
     def join(cls, parts: Sequence["Fit"]) -> "Fit":
         """Of several batches, as if they had been one."""
+        if not parts:
+            raise ValueError("expected at least one fit to join; got none")
         return cls(torch.cat([part.predicted for part in parts]), torch.cat([part.real for part in parts]))
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +69,7 @@ class GameFit(Quantity):
 
     def __init__(self, budget: int = 64, seed: int = 0) -> None:
         checks.at_least("budget", budget, 2)
+        checks.at_least("seed", seed, 0)
         self.budget, self.seed = budget, seed
 
     def __call__(self, decisions: Decisions, game: Game) -> Fit:
@@ -126,6 +129,7 @@ class InteractionAgreement(Quantity):
 
     def real(self, decisions: Decisions) -> Tensor:
         """(B, W, W), symmetric, 0 on the diagonal and for padding."""
+        checks.instance("decisions", decisions, Decisions)
         counts = decisions.words.counts.tolist()
         for number, count in zip(decisions.rows, counts, strict=True):
             if count > MAX_WORDS:
@@ -169,6 +173,8 @@ def _pairs(name: str, matrices: Tensor, counts: Sequence[int]) -> tuple[Tensor, 
 
 
 def _same_words(decisions: Decisions, game: Game) -> None:
+    checks.instance("decisions", decisions, Decisions)
+    checks.instance("game", game, Game)
     if (game.batch, game.players) != tuple(decisions.mask.shape):
         texts, words = decisions.mask.shape
         raise ValueError(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer.data.highlights import Highlights, Span
 from spinformer.data.words import WORD
 from spinformer.evaluate.explanations.decisions import Decisions
@@ -25,10 +26,14 @@ class HighlightAgreement(Metric):
     name, better, bounds = "highlight_agreement", "higher", (0.0, 1.0)
 
     def __init__(self, highlights: Highlights) -> None:
+        checks.instance("highlights", highlights, Highlights)
+        if not highlights.texts.paired:
+            raise ValueError("highlights must be of pairs of texts; got single texts")
         self.highlights = highlights
 
     def __call__(self, decisions: Decisions, scores: Tensor) -> Tensor:
         """One average precision for each text."""
+        checks.instance("decisions", decisions, Decisions)
         checked = decisions.check("scores", scores)
         words = decisions.words
         precisions = []

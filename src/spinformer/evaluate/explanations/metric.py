@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer.evaluate.explanations.decisions import Decisions
 
 Better = Literal["higher", "lower"]
@@ -46,6 +47,7 @@ class Summary:
     @classmethod
     def of(cls, values: Tensor) -> "Summary":
         """Of values (N,), NaN where not defined."""
+        checks.floating("values", values, (1,))
         defined = values[~values.isnan()]
         count = len(defined)
         mean = float(defined.mean()) if count else math.nan

@@ -20,6 +20,7 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.extras import require
 from spinformer._base.progress import progress as bar
+from spinformer._base.rng import preserved
 from spinformer.evaluate.explanations.closeness import Closeness, ClosenessRow, ExactIndices
 from spinformer.evaluate.explanations.metric import CANNOT, LeftOut
 from spinformer.evaluate.explanations.tables import ExactTable
@@ -107,13 +108,18 @@ def measure_peers(
     names: of PEERS, by default all. An estimator that fails on a text, or a budget above the text's 2^n coalitions,
     costs it that text. The samples of a text depend on the seed, on the text and on nothing else.
     """
-    require("shapiq", extra="compare")
+    checks.items("tables", tables, ExactTable)
+    checks.items("budgets", budgets, int)
+    if names is not None:
+        checks.items("names", names, str)
+    checks.at_least("seed", seed, 0)
     if not tables or not budgets or len(set(budgets)) < len(budgets):
         raise ValueError(f"expected tables, and budgets that differ; got {len(tables)} and {list(budgets)}")
     for budget in budgets:
         checks.at_least("budgets", budget, 2)
     for name in names or ():
         checks.choice("peers", name, tuple(PEERS))
+    require("shapiq", extra="compare")
     asked = [PEERS[name] for name in names or PEERS]
     absent = {peer.name: peer.absent for peer in asked if peer.absent is not None}
     peers = [peer for peer in asked if peer.name not in absent]
@@ -173,13 +179,8 @@ def _seeded(seed: int) -> Iterator[None]:
 
     shapiq's warnings about budgets that nearly exhaust the coalitions are not shown.
     """
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
+    with preserved(), warnings.catch_warnings():
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        warnings.simplefilter("ignore")
+        yield

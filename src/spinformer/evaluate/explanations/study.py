@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from spinformer._base import checks
 from spinformer._base.progress import progress
 from spinformer.data.highlights import Highlights
 from spinformer.data.texts import Texts
@@ -104,6 +105,12 @@ class Study:
     explainer: Explainer
     texts: Texts
 
+    def __post_init__(self) -> None:
+        checks.instance("explainer", self.explainer, Explainer)
+        checks.instance("texts", self.texts, Texts)
+        if not len(self.texts):
+            raise ValueError(f"{self.texts.source} has no rows to measure explanations on")
+
     def measure(
         self,
         scorers: Sequence[Scorer],
@@ -169,6 +176,7 @@ class Study:
 
     def fit(self, coalitions: int = COALITIONS, chunk: int = CHUNK) -> Fit:
         """R squared of v(C) on the texts, at random coalitions of each."""
+        checks.at_least("chunk", chunk, 1)
         metric = GameFit(coalitions)
         return Fit.join([metric(*part) for part in self._games(_chunks(len(self.texts), chunk), "fit")])
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
-from spinformer._base.files import atomic_write
+from spinformer._base.files import atomic_write, regular
 from spinformer._base.progress import progress_bar
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
@@ -59,7 +59,9 @@ def choose(
 
     Each text counts once. Fewer than `count` are returned where there are no more; none at all is an error.
     """
-    checks.at_least("count", count, 1)
+    checks.instance("texts", texts, Texts)
+    for name, value, least in (("count", count, 1), ("low", low, 0), ("high", high, 0), ("seed", seed, 0)):
+        checks.at_least(name, value, least)
     if not 2 <= low <= high <= MAX_PLAYERS:
         raise ValueError(f"words must be a range from 2 to {MAX_PLAYERS}, low before high; got {low} to {high}")
     distinct = texts.distinct()
@@ -91,12 +93,15 @@ class TableFile:
     """
 
     def __init__(self, path: Path | None, classifier: MaskedClassifier) -> None:
+        checks.instance("classifier", classifier, MaskedClassifier)
+        if path is not None:
+            checks.instance("path", path, Path)
         if classifier.bf16:
             raise ValueError("exact tables are made in float32; got a classifier whose passes are in bfloat16")
         self.path, self.tables = path, dict[str, ExactTable]()
         self.origin = {"model": weights_digest(classifier.model), "masking": classifier.masking}
         if path is not None and path.exists():
-            self._load(path)
+            self._load(regular(path))
 
     def _load(self, path: Path) -> None:
         from safetensors import SafetensorError, safe_open
@@ -209,6 +214,8 @@ class TabulatedClassifier(MaskedClassifier):
     """
 
     def __init__(self, classifier: MaskedClassifier, tables: Sequence[ExactTable]) -> None:
+        checks.instance("classifier", classifier, MaskedClassifier)
+        checks.items("tables", tables, ExactTable)
         vars(self).update(vars(classifier))
         self.passes = 0
         self.tables = {table.key: table for table in tables}

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer.data.words import Words
 from spinformer.explain.methods.base import ScorerMethod
 from spinformer.explain.scoring import text_uniforms
@@ -23,6 +24,7 @@ class RandomScores:
 
     def __call__(self, words: Words, target: Tensor | None = None) -> Tensor:
         """(B, W)."""
+        checks.instance("words", words, Words)
         scores = torch.zeros(words.mask.shape)
         for row, text in enumerate(words.words):
             scores[row, : len(text)] = text_uniforms(words, row, self.seed, 1, len(text))[0]

@@ -44,8 +44,8 @@ class Column:
 
     @property
     def sampling(self) -> Numbers:
-        """The part of the standard error that is due to sampling."""
-        return tuple(map(sampling_error, self.stderr, self.misfit))
+        """The part of the standard error that is due to sampling, None where it is not known."""
+        return tuple(map(sampling_error, self.stderr or (None,) * len(self.misfit), self.misfit))
 
 
 def word_columns(record: ExplanationRecord) -> tuple[list[Column], list[Column]]:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from spinformer._base import checks
 from spinformer._base.files import atomic_write
 from spinformer.attention.attractor import AttractorAttention
-from spinformer.attractor.embedding import PatchEmbedding
+from spinformer.attractor.embedding import PatchEmbedding, check_images
 from spinformer.models.attractor.stored import check_sizes, made_of, read_header, read_options
 
 # The fields of `AttractorConfig` that are options of the layer.
@@ -66,6 +66,9 @@ class AttractorNetwork(nn.Module):
 
     def __init__(self, config: AttractorConfig) -> None:
         super().__init__()
+        checks.instance("config", config, AttractorConfig)
+        if config.radius is not None:
+            checks.finite_number("radius", config.radius)
         if config.radius is not None and config.radius <= 0:
             raise ValueError(f"expected a positive radius of the centred spins, got {config.radius}")
         self.config = config
@@ -80,6 +83,8 @@ class AttractorNetwork(nn.Module):
     @torch.no_grad()
     def centre(self, images: Tensor) -> None:
         """Set m and s from training images; without a radius there is nothing to do."""
+        if not len(check_images(images, self.embedding.shape)):
+            raise ValueError("expected at least one image to take the mean spin of; got none")
         if self.config.radius is None:
             return
         total, square, count = torch.zeros_like(self.mean), 0.0, len(images)
@@ -97,7 +102,7 @@ class AttractorNetwork(nn.Module):
 
     def images(self, spins: Tensor) -> Tensor:
         """(..., N, d) -> (..., C, H, W) in 0..1."""
-        return self.embedding.decode(self.mean + self.scale * spins)
+        return self.embedding.decode(self.mean + self.scale * self.embedding.check_spins(spins))
 
     def trajectory(
         self, images: Tensor, steps: int, mask: Tensor | None = None, *, pin: bool = False, unbounded: bool = False
@@ -113,6 +118,7 @@ class AttractorNetwork(nn.Module):
     def save(self, path: Path, notes: dict[str, str] | None = None) -> None:
         """One safetensors file; configuration and dynamics stand in its header. Weights that are not finite are
         refused, and a file that was there stays."""
+        checks.instance("path", path, Path)
         tensors = {name: tensor.contiguous().cpu() for name, tensor in self.state_dict().items()}
         for name, tensor in tensors.items():
             checks.finite(name, tensor)
@@ -124,6 +130,7 @@ class AttractorNetwork(nn.Module):
     @classmethod
     def load(cls, path: Path) -> "AttractorNetwork":
         """What `save` wrote; a damaged file, or one whose weights are not finite, is a ValueError of one line."""
+        checks.instance("path", path, Path)
         header, tensors = read_header(path)
         raw = read_options(path, "configuration", header["config"])
         for name in ("image", "reach"):

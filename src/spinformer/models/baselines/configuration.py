@@ -42,6 +42,11 @@ class WordConfig(PretrainedConfig):
         self.trainable_embeddings = architecture == "esim" if trainable_embeddings is None else trainable_embeddings
         for name in ("vocab_size", "embedding_dim", "hidden_size"):
             checks.at_least(name, getattr(self, name), 1)
+        checks.at_least("pad_token_id", pad_token_id, 0)
+        if pad_token_id >= self.vocab_size:
+            raise ValueError(f"pad_token_id must be one of the {self.vocab_size} tokens; got {pad_token_id}")
+        checks.flag("trainable_embeddings", self.trainable_embeddings)
+        checks.number("dropout", self.dropout)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1; got {self.dropout}")
         super().__init__(**{"pad_token_id": pad_token_id, **kwargs})

@@ -27,6 +27,7 @@ from spinformer.models.baselines.dam import DecomposableAttention
 from spinformer.models.baselines.esim import SequentialInference
 from spinformer.models.baselines.vectors import read_vectors, with_vocabulary, word_tokenizer
 from spinformer.models.loading import load_own
+from spinformer.models.token_inputs import check_ids, check_labels
 
 
 class WordForSequenceClassification(PreTrainedModel):
@@ -42,6 +43,7 @@ class WordForSequenceClassification(PreTrainedModel):
     accepts_loss_kwargs = False
 
     def __init__(self, config: WordConfig) -> None:
+        checks.instance("config", config, WordConfig)
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.embedding_dim, padding_idx=config.pad_token_id)
         classes = len(config.id2label or ())
@@ -105,6 +107,9 @@ class WordForSequenceClassification(PreTrainedModel):
             raise ValueError(
                 "expected token_type_ids, 0 in the premise and 1 in the hypothesis, as tokenizer(...) gives; got None"
             )
+        check_ids(input_ids, self.embedding)
+        if attention_mask is not None:
+            checks.instance("attention_mask", attention_mask, Tensor)
         real = input_ids != self.config.pad_token_id if attention_mask is None else attention_mask.bool()
         for name, tensor in (("attention_mask", real), ("token_type_ids", token_type_ids)):
             checks.shape(name, tensor, input_ids.shape)
@@ -112,7 +117,11 @@ class WordForSequenceClassification(PreTrainedModel):
         premise, premise_mask = _gather("premise", vectors, real & (token_type_ids == 0))
         hypothesis, hypothesis_mask = _gather("hypothesis", vectors, real & (token_type_ids == 1))
         logits = self.pair(premise, hypothesis, premise_mask, hypothesis_mask)
-        loss: Any = None if labels is None else functional.cross_entropy(logits, labels.view(-1))
+        loss: Any = None
+        if labels is not None:
+            checks.instance("labels", labels, Tensor)
+            check_labels(labels.view(-1), len(logits), logits.shape[1])
+            loss = functional.cross_entropy(logits, labels.view(-1))
         output = SequenceClassifierOutput(loss=loss, logits=logits)
         return output.to_tuple() if return_dict is False else output
 

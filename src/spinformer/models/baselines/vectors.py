@@ -4,13 +4,11 @@ A file has one line per word, `word x_1 ... x_d`, with single spaces between, gz
 lower-cased text split as in the Penn Treebank ("do n't", "dog 's"); the tokenizer splits so too, and at hyphens.
 """
 
-import gzip
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 from spinformer._base import checks
-from spinformer.data.files import GZIP_ERRORS
+from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, open_binary
 
 PAD, UNKNOWN, NULL = "[PAD]", "[UNK]", "[NULL]"
 # Frequent words that a reduced vector file may lack, and the word whose vector they then take.
@@ -52,9 +50,12 @@ def read_vectors(path: str | Path) -> WordVectors:
     words: list[str] = []
     numbers: list[str] = []
     dim = 0
-    with _open_text(path) as file:
+    with path.open("rb") as start:
+        zipped = start.read(2) == b"\x1f\x8b"
+    with open_binary(path, zipped=zipped) as file:
         try:
-            for count, line in enumerate(file, 1):
+            for count, raw in enumerate(bounded_lines(file, str(path)), 1):
+                line = raw.decode()
                 word, _, rest = line.rstrip("\r\n").rstrip(" ").partition(" ")
                 width = rest.count(" ") + 1
                 if not word or not rest:
@@ -74,12 +75,6 @@ def read_vectors(path: str | Path) -> WordVectors:
         rows = sorted(first.values())
         return WordVectors([words[row] for row in rows], vectors[rows])
     return WordVectors(words, vectors)
-
-
-def _open_text(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        gzipped = file.read(2) == b"\x1f\x8b"
-    return (gzip.open if gzipped else open)(path, "rt", encoding="utf-8", newline="\n")
 
 
 def _parse(numbers: list[str], dim: int, path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

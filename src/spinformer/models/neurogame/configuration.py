@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from transformers import AutoConfig, PreTrainedConfig
+from transformers import CONFIG_MAPPING, AutoConfig, PreTrainedConfig
 
 from spinformer._base import checks
 from spinformer.models.game_head import GameHeadConfig, default_layers
@@ -39,6 +39,12 @@ class NeuroGameConfig(PreTrainedConfig):
     ) -> None:
         kwargs = drop_removed(kwargs, layers=[])
         checks.at_least("classifier_layers", classifier_layers, 0)
+        checks.number("dropout", dropout)
+        checks.flag("residual", residual)
+        checks.items("special_ids", special_ids, int)
+        for name, options in (("game", game), ("grounding", grounding)):
+            if options is not None:
+                checks.instance(name, options, dict)
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1); got {dropout}")
         self.encoder = _encoder_config(encoder)
@@ -85,7 +91,11 @@ def _encoder_config(encoder: dict[str, Any] | PreTrainedConfig | None) -> PreTra
         options = dict(encoder)
         if "model_type" not in options:
             raise ValueError("encoder must name its model_type, as the configurations of transformers do")
-        encoder = AutoConfig.for_model(options.pop("model_type"), **options)
+        kind = options.pop("model_type")
+        if kind not in CONFIG_MAPPING:
+            raise ValueError(f"encoder must name a model_type that transformers knows; got {kind!r:.60}")
+        encoder = AutoConfig.for_model(kind, **options)
+    checks.instance("encoder", encoder, PreTrainedConfig)
     if getattr(encoder, "is_encoder_decoder", False):
         raise ValueError(f"encoder must be an encoder alone; {encoder.model_type!r} is an encoder with a decoder")
     if not hasattr(encoder, "hidden_size"):

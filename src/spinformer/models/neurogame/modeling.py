@@ -24,6 +24,7 @@ from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroG
 from spinformer.models.pooling import POOLING_HEADS, log_mean_probability, loss_rows
 from spinformer.models.pretrained import model_of, pretrained_config
 from spinformer.models.size_limits import bounded_by_weights
+from spinformer.models.token_inputs import check_attention, check_ids, check_labels
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
@@ -51,6 +52,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
     ignored_weights = ("classifier.", "game.")
 
     def __init__(self, config: NeuroGameConfig) -> None:
+        checks.instance("config", config, NeuroGameConfig)
         super().__init__(config)
         self.encoder = model_of(config.encoder, dtype=torch.get_default_dtype(), **pooler_option(config.encoder))
         self.max_tokens = max_tokens(self.encoder)
@@ -78,6 +80,8 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise ValueError("expected input_ids or inputs_embeds; got neither")
+        if input_ids is not None:
+            check_ids(input_ids, self.get_input_embeddings())
         if self.max_tokens is not None and given.shape[1] > self.max_tokens:
             raise ValueError(
                 f"the encoder takes texts of at most {self.max_tokens} tokens; got {given.shape[1]}: have the "
@@ -85,6 +89,7 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
             )
         if attention_mask is None:
             attention_mask = given.new_ones(given.shape[:2], dtype=torch.long)
+        check_attention(attention_mask, given.shape[:2])
         encoded = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **inputs
         )
@@ -110,6 +115,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
     """
 
     def __init__(self, config: NeuroGameConfig) -> None:
+        checks.instance("config", config, NeuroGameConfig)
         super().__init__(config)
         self.num_labels = config.classes
         self.model = NeuroGameModel(config)
@@ -148,6 +154,7 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         labels: the class names, in order; without them there are `num_labels` classes, or 3. encoder_dropout: replaces
         every dropout probability of the encoder. The other options are as in `NeuroGameConfig`.
         """
+        checks.instance("path", path, str, Path)
         path = str(path)
         if game and not POOLING_HEADS[head].uses_layer:
             raise TypeError(f"pooling head {head!r} has no NeuroGame layer to take option(s) {', '.join(game)}")
@@ -241,7 +248,10 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         logits, head_logits = self.classifier(vector), None
         if logits.dim() == 3:  # (B, H, C), of the parts of the pooling head
             logits, head_logits = log_mean_probability(logits), logits
-        loss: Any = None if labels is None else functional.cross_entropy(*loss_rows(logits, head_logits, labels))
+        loss: Any = None
+        if labels is not None:
+            check_labels(labels, len(logits), logits.shape[-1])
+            loss = functional.cross_entropy(*loss_rows(logits, head_logits, labels))
         output = NeuroGameClassifierOutput(
             loss=loss,
             logits=logits,

@@ -21,8 +21,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer.attractor.couplings import FullCouplings, SpinCouplings
-from spinformer.attractor.gradient import energy_gradient, field_gradient, zeros
+from spinformer.attractor.gradient import add_energy_gradient, add_field_gradient, zeros
+from spinformer.training.checkpoint import check_optimizer, check_step
 from spinformer.training.seeding import step_generator, step_seed
 
 OBJECTIVES = ("energy", "field")
@@ -67,8 +69,17 @@ class AttractorRecipe:
         ):
             if value not in allowed:
                 raise ValueError(f"{name} is one of {', '.join(map(str, allowed))}; got {value!r}")
-        if min(self.epochs, self.batch) < 1 or self.rate <= 0 or not 0 <= self.hidden < 1 or self.noise < 0:
-            raise ValueError(f"expected positive epochs, batch and rate, hidden in [0, 1), noise >= 0; got {self}")
+        for count in ("epochs", "batch", "sites", "chunk"):
+            if count in ("epochs", "batch") or getattr(self, count) is not None:
+                checks.at_least(count, getattr(self, count), 1)
+        checks.at_least("seed", self.seed, 0)
+        checks.positive("rate", self.rate)
+        for number in ("strength", "hidden", "noise"):
+            checks.finite_number(number, getattr(self, number))
+        if self.clip is not None:
+            checks.positive("clip", self.clip)
+        if not 0 <= self.hidden < 1 or self.noise < 0:
+            raise ValueError(f"expected hidden in [0, 1) and noise >= 0; got {self.hidden} and {self.noise}")
         if self.optimiser == "power" and (self.objective != "energy" or self.hold is None or self.rate > 1):
             raise ValueError(
                 "optimiser 'power' needs objective 'energy', a norm to hold and a rate of at most 1; "
@@ -196,9 +207,9 @@ class Stepper:
         for sites in parts if len(x) else []:
             options: dict[str, Any] = {"strength": recipe.strength, "sites": sites, "chunk": recipe.chunk}
             if recipe.objective == "energy":
-                part = energy_gradient(self.couplings, x, self.gradient, **options)  # ATT Eq. 7
+                part = add_energy_gradient(self.couplings, x, self.gradient, **options)  # ATT Eq. 7
             else:
-                part = field_gradient(self.couplings, x, context, self.gradient, **options)
+                part = add_field_gradient(self.couplings, x, context, self.gradient, **options)
             loss += part / len(parts)
         if self.reduce:
             for tensor in [*self.gradient.values(), loss]:
@@ -240,11 +251,13 @@ class Stepper:
             tensor.copy_(state["rows"][name])
         for name, tensor in (self.norms or {}).items():
             tensor.copy_(state["norms"][name])
-        self.done = state["done"]
+        self.done = check_step("done", state["done"], self.steps)
         if self.optimiser is not None:
+            groups = [dict(group) for group in self.optimiser.param_groups]
             self.optimiser.load_state_dict(state["optimiser"])
             for group in self.optimiser.param_groups:
                 group["lr"] = self.rate
+            check_optimizer(self.optimiser, groups)
         if self.graph is not None:
             self.graph = _Graph(self)
 

@@ -14,12 +14,14 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer._base.progress import progress_bar
+from spinformer.attractor.embedding import check_images
 from spinformer.attractor.gradient import energy_gradient, zeros
 from spinformer.attractor.spins import hide_tokens
 from spinformer.models.attractor.network import AttractorNetwork
 from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Stepper
-from spinformer.training.checkpoint import Checkpoint, tensor_fingerprint
+from spinformer.training.checkpoint import Checkpoint, check_step, tensor_fingerprint
 from spinformer.training.seeding import step_generator
 
 SHARDS = ("none", "sites", "data")
@@ -51,6 +53,16 @@ def train_attractor(
     """
     if shard not in SHARDS:
         raise ValueError(f"shard is one of {', '.join(SHARDS)}; got {shard!r}")
+    checks.instance("network", network, AttractorNetwork)
+    checks.instance("recipe", recipe, AttractorRecipe)
+    checks.at_least("save_every", save_every, 1)
+    if checkpoint is not None:
+        checks.instance("checkpoint", checkpoint, Path)
+    if on_step is not None:
+        checks.function("on_step", on_step)
+    for given in [images] if held_out is None else [images, held_out]:
+        if not len(check_images(given, network.config.image)):
+            raise ValueError("expected at least one image to train on, and one that is held out; got none")
     world, rank = (dist.get_world_size(), dist.get_rank()) if shard != "none" else (1, 0)
     device = network.mean.device
     network.centre(images.to(device))
@@ -72,8 +84,12 @@ def train_attractor(
     history: list[dict[str, float]] = []
     state = file.read()
     if state is not None:
-        stepper.restore(state["stepper"])
-        history = state["history"]
+        with file.restoring():
+            stepper.restore(state["stepper"])
+            history = [dict(entry) for entry in state["history"]]
+            check_step("epochs", len(history), recipe.epochs)
+            if not all(isinstance(value, int | float) for entry in history for value in entry.values()):
+                raise ValueError("its history has losses that are no numbers")
 
     def snapshot() -> dict[str, object]:
         return {"history": history, "stepper": stepper.state()}

@@ -113,7 +113,7 @@ class ClassifierRecipe:
 
     def _check_numbers(self) -> None:
         minimum = dict.fromkeys(("epochs", "batch_size", "accumulation", "log_steps", "views", "limit", "steps"), 1)
-        minimum |= {"max_length": 8, "seed": 0, "save_steps": 0, "workers": 0, "settle": 0}
+        minimum |= {"max_length": 8, "seed": 0, "save_steps": 0, "workers": 0, "settle": 0, "classifier_layers": 0}
         for name, value in minimum.items():
             if getattr(self, name) is not None:
                 checks.at_least(name, getattr(self, name), value)
@@ -153,6 +153,7 @@ class ClassifierRecipe:
     @classmethod
     def read(cls, path: Path | str) -> "ClassifierRecipe":
         """From a YAML file; `base: other.yaml` in it, relative to it, is read first."""
+        checks.instance("path", path, str, Path)
         return cls.of(read_yaml(Path(path)), source=str(path))
 
     @classmethod
@@ -164,6 +165,8 @@ class ClassifierRecipe:
         """
         from spinformer.models.removed import LAST_COMMIT, drop_removed
 
+        if not isinstance(options, Mapping):
+            raise TypeError(f"{source}: expected options by their names; got {type(options).__name__}")
         if stored:
             options = drop_removed(options, **REMOVED)
             if options.get("head") in ("dam", "esim"):  # as they were called before they had an option of their own

@@ -19,7 +19,9 @@ require("accelerate", extra="nli")
 from accelerate import PartialState
 from transformers import PreTrainedModel, TrainingArguments, set_seed
 
-from spinformer._base.files import atomic_text, run_lock, sha256
+from spinformer._base import checks, records
+from spinformer._base.files import atomic_text, json_object, regular, run_lock, sha256
+from spinformer._base.rng import preserved
 from spinformer.data.features import Features
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
@@ -53,7 +55,9 @@ def train_classifier(
     without it, a folder that already holds a run is refused; with it, a folder of a run on other data. No other run may
     write to the folder meanwhile. Returns what training.json holds.
     """
-    with ExitStack() as stack:
+    checks.instance("recipe", recipe, ClassifierRecipe)
+    checks.instance("output", output, Path)
+    with preserved(), ExitStack() as stack:
         if output.is_dir():
             stack.enter_context(run_lock(output))
         return _train(recipe, output, resume, quiet, stack)
@@ -97,11 +101,18 @@ def _train(recipe: ClassifierRecipe, output: Path, resume: bool, quiet: bool, st
         "history": trainer.state.log_history,
     }
     if trainer.is_world_process_zero():
+        _check_finite(model)
         model.config.dtype = "float32"
         save_model(model, tokenizer, output)
-        atomic_text(output / RECORD, json.dumps(record, indent=1) + "\n")
+        atomic_text(output / RECORD, json.dumps(records.finite(record), indent=1, allow_nan=False) + "\n")
         write_card(output, record)
     return record
+
+
+def _check_finite(model: PreTrainedModel) -> None:
+    for name, value in model.state_dict().items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            raise ValueError(f"the training diverged, {name} is not finite: no model was saved; a lower rate may help")
 
 
 def store_teacher_features(recipe: ClassifierRecipe) -> None:
@@ -150,11 +161,11 @@ def _added_ids(tokenizer: Any) -> tuple[int, ...]:
 def _resume_checkpoint(recipe: ClassifierRecipe, output: Path, resume: bool) -> Path | None:
     """The checkpoint to continue from; the folder of a run of another recipe is refused."""
     stored = output / RECIPE
-    if not stored.is_file():
+    if not regular(stored).is_file():
         return None
     if not resume:
         raise FileExistsError(f"{output} already holds a run; resume it, or name another folder")
-    begun = ClassifierRecipe.of(json.loads(stored.read_text()), source=str(stored), stored=True)
+    begun = ClassifierRecipe.of(json_object(stored), source=str(stored), stored=True)
     changed = differences(begun.to_dict(), recipe.to_dict())
     if changed:
         raise ValueError(f"{output} was begun with another recipe; these differ: {', '.join(changed)}")
@@ -174,8 +185,8 @@ def _fingerprints(recipe: ClassifierRecipe, train: Texts, dev: Texts) -> dict[st
 
 def _check_data(output: Path, data: dict[str, Any]) -> None:
     """The folder of a run on other data is refused; runs of earlier versions did not store what they were on."""
-    if (output / RECIPE).is_file() and (output / DATA).is_file():
-        changed = differences(json.loads((output / DATA).read_text()), data)
+    if (output / RECIPE).is_file() and regular(output / DATA).is_file():
+        changed = differences(json_object(output / DATA), data)
         if changed:
             raise ValueError(f"{output} was begun with other data; these differ: {', '.join(changed)}")
 

@@ -19,8 +19,7 @@ from spinformer._base.extras import require
 require("transformers", extra="nli")
 require("accelerate", extra="nli")
 
-from transformers import ProgressCallback, Trainer, TrainerState, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME
+from transformers import ProgressCallback, TrainingArguments
 
 from spinformer.data.features import Collate, Features, LengthSampler
 from spinformer.models.hidden_states import encoder
@@ -30,13 +29,14 @@ from spinformer.training.classifier.checkpoints import checkpoint_step, earlier_
 from spinformer.training.classifier.grounded_objective import disagreement, grounded_loss
 from spinformer.training.classifier.meter import Meter
 from spinformer.training.classifier.recipe import ClassifierRecipe
+from spinformer.training.classifier.resuming import ResumingTrainer, reading
 from spinformer.training.classifier.weight_average import WeightAverage
 from spinformer.training.schedule import schedule
 
 TILE = 8  # GPUs are fastest if the number of tokens is a multiple of this
 
 
-class ClassifierTrainer(Trainer):
+class ClassifierTrainer(ResumingTrainer):
     """loss = (1 - e) CE(o, y) + e mean_c CE(o, c) + w (KL(p || q) + KL(q || p)) / 2
 
     o: the logits; y: the target, mixed with another pair's under mixup; e: label smoothing; w: consistency, with p and
@@ -184,13 +184,15 @@ class ClassifierTrainer(Trainer):
         """Train to the end, from a checkpoint if there is one."""
         if checkpoint is not None:
             self.earlier_seconds = earlier_seconds(checkpoint)
+            state = self.read_state(checkpoint)
             if self.average is not None:
-                self.average.load(checkpoint)
+                with reading(checkpoint):
+                    self.average.load(checkpoint)
         if checkpoint is None or self.recipe.steps is None or checkpoint_step(checkpoint) < self.recipe.steps:
             self.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
         else:  # no update is left, but a resumed Trainer would make one
             self._load_from_checkpoint(str(checkpoint))
-            self.state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+            self.state = state
 
     @property
     def updates_per_epoch(self) -> int:
@@ -216,7 +218,12 @@ class ClassifierTrainer(Trainer):
         return result._replace(metrics={**(result.metrics or {}), "eval_loss": loss})
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add accuracy, effective sample size and residual since the last line."""
+        """Add accuracy, effective sample size and residual since the last line.
+
+        Trainer's totals at the end are left out: those of a resumed run are of its last part alone.
+        """
+        if "train_runtime" in logs:
+            return
         if "loss" in logs:
             logs = {**logs, **self.meter.read(self.accelerator)}
         super().log(logs, start_time)

@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from spinformer._base.files import regular
+
 FILE = "average.safetensors"
 
 
@@ -50,7 +52,7 @@ class WeightAverage:
 
     def load(self, folder: Path) -> None:
         """From the folder of a checkpoint."""
-        saved: dict[str, Tensor] = load_file(folder / FILE)
+        saved: dict[str, Tensor] = load_file(regular(folder / FILE))
         if saved.keys() != self.average.keys():
             raise ValueError(f"{folder / FILE} holds the average of another model")
         for name, value in saved.items():
