@@ -27,7 +27,7 @@ def run(plan: Plan) -> Findings:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "cases.json"
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
             "SPINFORMER_CASES": str(wanted),
             "SPINFORMER_CASES_SEED": str(plan.seed),
             "SPINFORMER_CASES_REPORT": str(report),

@@ -186,11 +186,12 @@ def test_a_collapsed_estimate_says_so(sample, generator):
 
 
 def test_tilted_proposal_repairs_the_collapse(sample, generator):
-    game = NormGame(sample.normed(), sample.mask)
+    mask = sample.mask[:16]
+    game = NormGame(sample.normed()[:16], mask)
     tilted = estimate_values(
         game, "BV", 25, weighting="gibbs", temperature=0.25, proposal="tilted", generator=generator
     )
-    assert float(tilted.ess[sample.mask].mean()) >= 0.9 * 25
+    assert float(tilted.ess[mask].mean()) >= 0.9 * 25
 
 
 def test_one_draw_with_all_the_weight_has_no_error_bar():
