@@ -11,8 +11,9 @@ from spinformer.app.sessions import Sessions
 from spinformer.app.style import css, theme
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
-# Connections at once; a visitor holds two or three.
-CONNECTIONS = 400
+# Connections that wait to be accepted, and connections at once; a visitor holds two or three. Work of connections that
+# were just closed counts too for a moment: at most those that may wait (`limits`) and all that were accepted at once.
+BACKLOG, CONNECTIONS = 400, 800
 
 
 def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...] | None = None) -> Any:
@@ -80,7 +81,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound = socket.socket(kind, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
-        bound.listen(CONNECTIONS)  # visitors who come before the server is up wait
+        bound.listen(BACKLOG)  # visitors who come before the server is up wait
     except OSError as error:
         raise OSError(f"cannot listen on {host}, port {port}: {error}") from None
     return bound
