@@ -87,6 +87,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="jobs that `compute` leaves out, by the beginnings of their names, as bare-paper-adam (default none)",
     )
     parser.add_argument(
+        "--restore",
+        action="store_true",
+        help="take finished jobs of `compute` from attractor.json and attractor-use.json in RESULTS",
+    )
+    parser.add_argument(
         "--held-out",
         type=int,
         default=None,
@@ -119,6 +124,9 @@ def run(args: argparse.Namespace) -> int:
 def _compute(args: argparse.Namespace) -> None:
     images = data.load_images(args.images)
     plan = _plan(args, images)
+    if args.restore:
+        result, used = (records.read(name, args.results) for name in STAGE_OF)
+        print(f"  restored: {len(attractor.restore(result, used, plan, _state(args)))} jobs")
     _run_jobs(args, images, plan, attractor.select(plan, args.only, args.without))
     found = attractor.gather(attractor.select(plan, (), args.without), images, plan, _state(args))
     if found is None:

@@ -7,17 +7,31 @@ The work is cut into jobs (see `attractor_jobs`), several of which may run at on
 checkpoints go to the folder `state`; a run that was stopped continues from there.
 """
 
+import json
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
 
 from research.experiments import attractor_use
-from research.experiments.attractor_jobs import BARE, BASELINES, PATCHES, VARIANTS, Job, Plan, recorded, run
+from research.experiments.attractor_jobs import (
+    BARE,
+    BASELINES,
+    PATCHES,
+    RELEVANT,
+    VARIANTS,
+    Job,
+    Plan,
+    config_of,
+    recorded,
+    run,
+)
 from research.experiments.attractor_measures import BINS
 from spinformer._base import records
+from spinformer._base.files import atomic_write
 from spinformer._base.parallel import run_tasks
 from spinformer.data.corruption import TASKS
 from spinformer.data.images import Images
@@ -74,6 +88,53 @@ def run_jobs(
                 print(f"  {time.perf_counter() - start:6.0f} s  {left[index].key}", flush=True)
     if failures:
         raise failures[0]
+
+
+def restore(result: dict[str, Any], used: dict[str, Any], plan: Plan, state: Path) -> list[Job]:
+    """Write the records of jobs again from attractor.json and attractor-use.json; returns these jobs.
+
+    A result that lacks some jobs, or had another plan for some, is then completed and not made anew. Each record gets
+    the commit of the result, with which most of its jobs were run. Records in `state` stay as they are.
+    """
+    restored = []
+    for job in jobs(plan):
+        same = all(result["config"][name] == _plain(getattr(plan, name)) for name in ("held_out", *RELEVANT[job.kind]))
+        outcome = _outcome_of(job, result["outcome"], used["outcome"]["settings"]) if same else None
+        path = state / "results" / f"{job.key}.json"
+        if outcome is None or path.is_file():
+            continue
+        config = {"job": asdict(job), "plan": config_of(job, plan), "images": result["data"]}
+        origin = {name: result[name] for name in ("command", "commit", "written", "hardware", "versions")}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as partial:
+            partial.write_text(
+                json.dumps({"name": job.key, **origin, "config": config, "data": {}, "outcome": outcome})
+            )
+        restored.append(job)
+    return restored
+
+
+def _outcome_of(job: Job, outcome: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any] | None:
+    """What `together` and `use` were given for this job; None if nothing."""
+    if job.kind == "trivial":
+        return {name: outcome[name] for name in ("images", "trivial")}
+    if job.kind == "stored":
+        return {"rows": outcome["stored"][job.name]} if job.name in outcome["stored"] else None
+    if job.kind != "bare":
+        name = f"{job.name}-{job.task}" if job.kind == "backprop" else f"{job.name}-{job.patch}-{job.task}"
+        record: dict[str, Any] | None = outcome[job.kind].get(name)
+        return record
+    key = f"{job.name}-{job.patch}"
+    for number, row in enumerate(outcome["bare"].get(key, ())):
+        if row["seed"] == job.seed:
+            measured = {name: value for name, value in row.items() if name != "seed"}
+            return measured | ({"use": settings[key][number]} if job.used else {})
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it."""
+    return json.loads(json.dumps(value))
 
 
 def gather(chosen: list[Job], images: Images, plan: Plan, state: Path) -> dict[Job, dict[str, Any]] | None:

@@ -115,8 +115,12 @@ def recorded(job: Job, digests: dict[str, str], plan: Plan, state: Path) -> dict
 
 
 def _config(job: Job, plan: Plan, digests: dict[str, str]) -> dict[str, Any]:
-    chosen = {name: getattr(plan, name) for name in ("held_out", *RELEVANT[job.kind])}
-    return {"job": asdict(job), "plan": chosen, "images": digests}
+    return {"job": asdict(job), "plan": config_of(job, plan), "images": digests}
+
+
+def config_of(job: Job, plan: Plan) -> dict[str, Any]:
+    """What of the plan decides the result of the job."""
+    return {name: getattr(plan, name) for name in ("held_out", *RELEVANT[job.kind])}
 
 
 @dataclass(frozen=True)

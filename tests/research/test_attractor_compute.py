@@ -70,6 +70,15 @@ def test_the_experiment_runs_in_parts_and_is_judged(command, tmp_path, capsys):
 
     used = json.loads((tmp_path / "attractor-use.json").read_text())
     assert used["outcome"]["trivial"] == outcome["trivial"]
+    elsewhere = ["--stage", "compute", "--restore", "--output", str(tmp_path / "elsewhere")]
+    assert main([*command, *elsewhere]) == 0  # nothing is trained: every job is found in the two results
+    assert (
+        f"restored: {len(list((tmp_path / 'elsewhere/state/results').glob('*.json')))} jobs" in capsys.readouterr().out
+    )
+    assert not list((tmp_path / "elsewhere" / "state").glob("*.safetensors"))
+    for name, before in (("attractor", outcome), ("attractor-use", used["outcome"])):
+        after = json.loads((tmp_path / f"{name}.json").read_text())["outcome"]
+        assert after == before
     assert main([*command, "--stage", "use"]) == 0
     again = json.loads((tmp_path / "attractor-use.json").read_text())
     assert again["outcome"]["table"] == used["outcome"]["table"]
