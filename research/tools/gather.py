@@ -1,6 +1,7 @@
 """Join the runs of several results into one: `python -m research.tools.gather NAME FILE...`.
 
 Use it when the rows of one table were trained by several calls of `spinformer reproduce nli`, on different machines.
+A file is the result of a call, or the record of one run that a call left in its folder RUNS before it was stopped.
 Where two files have the same row and seed, the run of the later file counts.
 """
 
@@ -9,13 +10,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from research.experiments.nli_stages import mean_accuracies
+from research.experiments.nli_stages import mean_accuracies, summarize
 from research.paths import RESULTS
 from spinformer._base import records
 
 
 def gather(results: list[dict[str, Any]]) -> dict[str, Any]:
     """All runs, their mean accuracies, and the provenance of each result."""
+    results = [record if "runs" in record["outcome"] else _alone(record) for record in results]
     by_seed = {(run["job"], run["seed"]): run for record in results for run in record["outcome"]["runs"]}
     runs = list(by_seed.values())
     sources: list[dict[str, Any]] = []
@@ -23,6 +25,12 @@ def gather(results: list[dict[str, Any]]) -> dict[str, Any]:
         provenance = {name: record[name] for name in ("command", "config", "commit", "written", "hardware")}
         sources += record["outcome"].get("sources", [provenance])  # a gathered result has several
     return {"runs": runs, "means": mean_accuracies(runs), "sources": sources}
+
+
+def _alone(record: dict[str, Any]) -> dict[str, Any]:
+    """The result of a call that had this run alone."""
+    config = {"seeds": [record["outcome"]["seed"]], "rows": [record["outcome"]["job"]]}
+    return {**record, "config": config, "outcome": summarize([record])}
 
 
 def main() -> None:

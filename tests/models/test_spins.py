@@ -8,6 +8,8 @@ import torch
 
 pytest.importorskip("transformers")
 
+from spinformer.attention.settings import Settings
+from spinformer.attention.spins import solve_spins
 from spinformer.ising import Ising
 from spinformer.models.neurogame import NeuroGameConfig, NeuroGameForSequenceClassification
 from spinformer.models.pooling import POOLING_HEADS, SpinPooling
@@ -24,6 +26,18 @@ def pooling(spins=6, **game):
 def batch(n=5):
     mask = torch.arange(n).expand(2, n) < torch.tensor([[n], [n - 2]])
     return torch.randn(2, n, 8), mask
+
+
+@torch.no_grad()
+def test_couplings_that_cancel_are_symmetric_all_the_same(monkeypatch):
+    """p = 1 throughout and couplings of both signs that add up to nothing: what is left of K is rounding."""
+    game = pooling().attention(torch.randn(1, 64, 8))
+    wide = torch.randn(64, 64) * 1e3
+    wide = wide + wide.T
+    wide = wide - wide.mean(0) - wide.mean(1, keepdim=True) + wide.mean()
+    monkeypatch.setattr(type(game.couplings), "dense", lambda self: wide[None, None])
+    spins = solve_spins(game, torch.ones(1, 64, 128) + 1e-7 * torch.randn(1, 64, 128), torch.ones(1), Settings())
+    assert spins.magnetization.shape == (1, 128)
 
 
 @torch.no_grad()

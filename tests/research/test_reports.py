@@ -143,6 +143,12 @@ def test_runs_are_gathered(tmp_path, monkeypatch):
         "spinformer old",
         "spinformer new",
     ]
+    score = dict.fromkeys(("accuracy", "interval", "macro_f1", "ece", "names", "confusion"), 0.9)
+    scores = {"dev": {"scores": score, "count": 1, "game": None}}
+    config, alone = {"recipe": {}}, {"job": "d", "seed": 0, "scores": scores}  # the record of one run
+    records.write("d-0", alone, command="spinformer", config=config, data={"f": "0"}, directory=tmp_path)
+    gather("more", "old", "d-0")
+    assert records.read("more", tmp_path)["outcome"]["means"]["d"] == {"dev": 90}
     records.write("other", {"runs": []}, command="spinformer", config={}, data={"f": "1"}, directory=tmp_path)
     with pytest.raises(SystemExit, match=r"not trained on the same files: old\.json, other\.json"):
         gather("x", "old", "other")

@@ -222,6 +222,9 @@ def test_what_the_layer_says():
     assert layer.negation_signs(rows(run("paper", signs=right))).verdict is HOLDS
     assert layer.negation_signs(rows(run("paper", signs={**right, "very": signs(26, 24)}))).verdict is CONDITIONS
     assert layer.negation_signs(rows(run("paper", signs=wrong))).verdict is FAILS
+    same = {"not": signs(0, 50), "very": signs(0, 50)}  # half of the claim, but no word tells from another
+    assert layer.negation_signs(rows(run("paper", signs=same))).verdict is FAILS
+    assert layer.classifier_signs({"sets": same}).verdict is FAILS
     assert layer.classifier_signs({"sets": right}).verdict is HOLDS
     assert layer.classifier_signs({"sets": wrong}).verdict is FAILS
 

@@ -98,7 +98,8 @@ RESULTS = Section(
         Entry(
             "ngt-not-good", "section 7.4", "J_ij is strongly negative for “not good”, and positive for “very good”.",
             layer.negation_signs, ("nli-paper",),
-            f"more couplings have the sign than not, both times, by a sign test at {layer.SURE}", READING,
+            f"more couplings have the sign than not, both times, by a sign test at {layer.SURE}; "
+            "with conditions if one test leaves it open", READING,
             (f"{PUBLISHED}::test_signs_are_counted",), headline=True,
         ),
         Entry(

@@ -28,6 +28,7 @@ def solve_spins(game: NeuroGameOutput, weights: Tensor, temperature: Tensor, set
     fields, couplings = game.fields[:, 0], game.couplings.dense()[:, 0]  # (B, n), (B, n, n)
     weights = weights.to(fields.dtype)
     projected = (weights.mT @ fields[..., None]).squeeze(-1)  # (B, S)
-    pairs = weights.mT @ couplings @ weights / weights.shape[-1]  # (B, S, S)
+    pairs = weights.mT @ couplings @ weights / weights.shape[-1]  # (B, S, S), symmetric but for rounding
+    pairs = (pairs + pairs.mT) / 2  # where terms cancel, rounding is all there is
     gamma = temperature.expand(len(fields))
     return settings.solve(Ising(projected, DenseCouplings(pairs), gamma, trusted=True))

@@ -49,26 +49,32 @@ def faithful(*methods: str, headline: str = "") -> Callable[[Record], Finding]:
 
 def negation_signs(paper: Record) -> Finding:
     """Signs of the layer's own coupling of "not" and "very" with the next word, over all seeds."""
-    right, parts = [], []
+    signs, parts = [], []
     for word, claim in (("not", -1), ("very", 1)):
         rows = [reading[word]["own"] for reading in readings(paper, "signs")]
         negative, positive = (sum(row[count] for row in rows) for count in ("negative", "positive"))
-        sure = sign_test(negative, positive) < SURE
-        right.append(sure and (negative > positive) == (claim < 0))
+        signs.append(_agreement(negative, positive, sign_test(negative, positive), claim))
         parts.append(f'"{word} X": {negative} negative, {positive} positive')
     text = f"The trained layer's own couplings, 50 sentences and all seeds: {'; '.join(parts)}."
-    return graded(all(right), any(right), text)
+    return graded(min(signs) == 1, sorted(signs) == [0, 1], text)
 
 
 def classifier_signs(negation: Record) -> Finding:
     """The same signs in another classifier and in its grounded game."""
-    right, parts = [], []
+    signs, parts = [], []
     for word, claim in (("not", -1), ("very", 1)):
         row = negation["sets"][word]["real"]
-        right.append(row["p"] < SURE and (row["negative"] > row["positive"]) == (claim < 0))
+        signs.append(_agreement(row["negative"], row["positive"], row["p"], claim))
         parts.append(f'"{word} X": {row["negative"]} negative, {row["positive"]} positive')
     text = f"Banzhaf interactions of the classifier in `checkpoints/` itself, by masking: {'; '.join(parts)}."
-    return graded(all(right), any(right), text)
+    return graded(min(signs) == 1, sorted(signs) == [0, 1], text)
+
+
+def _agreement(negative: int, positive: int, p: float, claim: int) -> int:
+    """1 if the couplings have the claimed sign, -1 if the other one, 0 if a sign test leaves it open."""
+    if p >= SURE:
+        return 0
+    return 1 if (negative > positive) == (claim < 0) else -1
 
 
 def neutral_couplings(paper: Record) -> Finding:
