@@ -177,7 +177,7 @@ def test_every_command_helps(python, tmp_path):
 @pytest.mark.slow
 def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
     commands = [
-        "demo",
+        "demo --epochs 1 --small-epochs 1",
         "explain model TEXT",
         "evaluate model sample:test",
         "predict model texts.jsonl",

@@ -104,10 +104,9 @@ def versions(environment: Environment) -> dict[str, str]:
 
 
 def _newest() -> dict[str, str]:
-    """torch as constraints.txt has it, which is its build for CPUs; all else is the newest that the bounds allow."""
-    match = re.search(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert match is not None
-    return {"torch": match[1]}
+    """Every pin of constraints.txt, which are the newest versions that the bounds allowed when it was written."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return dict(line.split("==") for line in lines if "==" in line and not line.startswith("#"))
 
 
 def _lower_bound(specifier: SpecifierSet) -> str:

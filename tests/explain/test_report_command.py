@@ -44,18 +44,18 @@ def explained(folder, path, *options):
 
 
 def test_a_report_of_a_file(folder, tmp_path, capsys):
-    pairs = save_rows(tmp_path / "pairs.jsonl", 12)
+    pairs = save_rows(tmp_path / "pairs.jsonl", 5)
     report, figures, saved = tmp_path / "new" / "report.html", tmp_path / "figures", tmp_path / "saved"
-    command = ["explain", folder, "--file", str(pairs), "--limit", "10", "--html", str(report), "--output", str(saved)]
+    command = ["explain", folder, "--file", str(pairs), "--limit", "3", "--html", str(report), "--output", str(saved)]
     assert main([*command, "--samples", "8", "--figures", str(figures)]) == 0
-    assert "the first 10 of 12 texts" in capsys.readouterr().out
+    assert "the first 3 of 5 texts" in capsys.readouterr().out
     source = report.read_text(encoding="utf-8")
-    assert source.count("<section") == 10
+    assert source.count("<section") == 3
     explanations = [Explanation.load(path) for path in sorted(saved.iterdir())]
-    assert [each.texts for each in explanations] == [(row["premise"], row["hypothesis"]) for row in rows(12)[:10]]
+    assert [each.texts for each in explanations] == [(row["premise"], row["hypothesis"]) for row in rows(5)[:3]]
     assert to_html(explanations) == source
     names = {path.name for path in figures.iterdir()}
-    assert names == {f"{number:04d}-{kind}.png" for number in range(1, 11) for kind in ("words", "pairs", "arcs")}
+    assert names == {f"{number:04d}-{kind}.png" for number in range(1, 4) for kind in ("words", "pairs", "arcs")}
 
 
 def test_columns_of_a_file(folder, tmp_path, capsys):

@@ -174,9 +174,10 @@ def test_shared_draws_do_not_depend_on_batch_padding_or_order():
 
 
 def test_a_collapsed_estimate_says_so(sample, generator):
-    game = NormGame(sample.normed(), sample.mask)
+    mask = sample.mask[:16]
+    game = NormGame(sample.normed()[:16], mask)
     collapsed = estimate_values(game, "BV", 25, weighting="gibbs", temperature=0.25, generator=generator)
-    assert float(collapsed.ess[sample.mask].mean()) < 2
+    assert float(collapsed.ess[mask].mean()) < 2
     assert not collapsed.trusted.any()
     assert "NOT to be trusted" in str(collapsed)
     fine = estimate_values(game, "BV", 100, generator=generator)

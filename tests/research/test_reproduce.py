@@ -120,7 +120,7 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     folder = tmp_path / "model"
     BertForSequenceClassification(bert(num_labels=3, id2label=dict(enumerate(NLI)))).save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    command = ["reproduce", "grounding", "--model", str(folder), "--seeds", "2", "--count", "6"]
+    command = ["reproduce", "grounding", "--model", str(folder), "--seeds", "2", "--count", "3"]
     command += ["--texts", str(corpora / "snli_train.jsonl.gz"), "--test", str(corpora / "snli_test.jsonl.gz")]
     command += ["--batch-size", "8", "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
     assert main([*command, "--stage", "frozen"]) == 0
