@@ -31,6 +31,7 @@ options = st.fixed_dictionaries(
         "weighting": st.sampled_from(["uniform", "gibbs"]),
         "proposal": st.sampled_from(["uniform", "tilted", "annealed"]),
         "units": st.sampled_from(["paper", "share"]),
+        "normalisation": st.sampled_from(["L1", "sum"]),
         "couplings": st.sampled_from(["auto", "dense", "linear", "none"]),
         "solver": st.sampled_from(["damped", "anderson", "sequential"]),
         "pooling": st.sampled_from(["sum", "mean"]),

@@ -95,7 +95,16 @@ def bad() -> tuple[tuple[Call, str, str], ...]:
                 **{one: name() for one in ("values", "activation", "pair_index", "weighting", "proposal", "estimator")},
                 **{
                     one: name()
-                    for one in ("units", "couplings", "solver", "correction", "backward", "pooling", "draws")
+                    for one in (
+                        "units",
+                        "normalisation",
+                        "couplings",
+                        "solver",
+                        "correction",
+                        "backward",
+                        "pooling",
+                        "draws",
+                    )
                 },
                 "player_indices": values(
                     one="SV", a_pair=("SV", "BII"), three=("SV", "BV", "SV"), nothing=None, number=3

@@ -85,7 +85,7 @@ CONTRADICTIONS = (
         "Algorithm 1, line 50: divided by the L1 norm. Section 5.1.2 writes φ^norm and puts in 0.711, not normalised",
         "The L1 norm, which is 0 only if all values are. The two agree where all values have one sign, as on encoder "
         "outputs. The example is reproduced as printed.",
-        otherwise="no option for the sum",
+        options=(Option("layer", {"normalisation": "sum"}),),
     ),
     Contradiction(
         "contradiction-target", "what is estimated",

@@ -136,19 +136,36 @@ def attention_from_values(
     ess: Tensor,
 ) -> GameAttention:
     """`game_attention` from known phi and beta, (B, 2, n), and interactions; ess: (B,), passed on."""
-    fields, couplings = _hamiltonian(game, values, gate, temperature, interactions, units)
+    shares = _normalised(values, settings)
+    fields, couplings = _hamiltonian(game, values, shares, gate, temperature, interactions, units)
     solved = settings.solve(Ising(fields, couplings, temperature, game.mask, trusted=True))  # NGT Eq. 16
     attention = (1 + solved.magnetization) * (0.5 if game.mask is None else 0.5 * game.mask)  # NGT Eq. 11
     phi, beta = values.unbind(1)
     return GameAttention(phi, beta, gate, fields, interactions, couplings, attention, ess, solved)
 
 
+def _normalised(values: Tensor, settings: Settings) -> Tensor:
+    """phi and beta, (B, 2, n), over their L1 norms or their sums."""
+    if settings.normalisation == "L1":
+        return safe_divide(values, values.abs().sum(-1, keepdim=True))
+    total = values.sum(-1, keepdim=True)
+    return total.sign() * safe_divide(values, total.abs())
+
+
 def _hamiltonian(
-    game: Game, values: Tensor, gate: Tensor, temperature: Tensor, interactions: Couplings, units: Units | None
+    game: Game,
+    values: Tensor,
+    shares: Tensor,
+    gate: Tensor,
+    temperature: Tensor,
+    interactions: Couplings,
+    units: Units | None,
 ) -> tuple[Tensor, Couplings]:
-    """Fields (B, n) and couplings from phi and beta, (B, 2, n): the paper's, or in units of a player's mean share."""
-    total = values.abs().sum(-1, keepdim=True)
-    phi, beta = safe_divide(values, total).unbind(1)
+    """Fields (B, n) and couplings: the paper's, or in units of a player's mean share.
+
+    values: phi and beta, (B, 2, n); shares: the same normalised.
+    """
+    phi, beta = shares.unbind(1)
     field = torch.lerp(beta, phi, gate)  # NGT Eq. 6
     if units is None:
         return field, interactions
@@ -156,9 +173,9 @@ def _hamiltonian(
     field = units.gain[:, None] * (count[:, None] * field - 1)
     if game.mask is not None:
         field = field * game.mask
-    shares = interactions.scaled(safe_divide(count, total[:, 1, 0]))
-    strength = units.part * temperature / (shares.norm() + SOFTNESS)
-    return field, shares.scaled(strength)
+    scaled = interactions.scaled(safe_divide(count, values[:, 1].abs().sum(-1)))
+    strength = units.part * temperature / (scaled.norm() + SOFTNESS)
+    return field, scaled.scaled(strength)
 
 
 def _mean(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -25,6 +25,8 @@ class Settings:
     weighting, proposal, estimator: as in `spinformer.games.estimate_values`.
     units: "paper", fields of L1 norm 1 and couplings as they are; or "share", both in units of a player's mean share:
     h_i = gain (n J_i - 1), and couplings at most a learned part of the critical strength.
+    normalisation: phi and beta over their "L1" norm (NGT Algorithm 1), or over their "sum" (NGT Eq. 6), which may be
+    near 0 or negative where some values are; where it is 0, they are.
     gate: lambda of every token, from 0 (beta alone) to 1 (phi alone); None, learned (NGT Eq. 7).
     couplings: "dense", "linear" (low rank, for pair_index "BII"), "none" (J_ij = 0), or "auto": linear where there is
     such a form and more than AUTO_LINEAR columns, padding counted. Name a form where an answer must not depend on its
@@ -44,6 +46,7 @@ class Settings:
     proposal: ProposalName = "uniform"
     estimator: EstimatorName = "auto"
     units: Literal["paper", "share"] = "share"
+    normalisation: Literal["L1", "sum"] = "L1"
     gate: float | None = None
     couplings: Literal["auto", "dense", "linear", "none"] = "auto"
     solver: Solver = "anderson"
