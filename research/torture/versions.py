@@ -22,6 +22,7 @@ ENVIRONMENTS = ROOT / "build" / "versions"
 HOURS = 3600
 SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 TOOLS = ("test", "torture", "lint", "dev")  # extras of those who work on the library
+NOT_PACKAGE = ("research", "properties")  # tests of what no user installs, and those that `properties` runs at length
 SHOWN = ("torch", "transformers", "numpy", "datasets", "gradio")
 
 
@@ -52,7 +53,7 @@ MATRIX = (
 
 
 def run(plan: Plan) -> Findings:
-    """The tests that are not slow in every environment; none may fail."""
+    """The tests of the package that are not slow, in every environment; none may fail."""
     found = Findings()
     for environment in MATRIX[: plan.count(len(MATRIX))]:
         name = f"Python {environment.python}, {environment.chosen}"
@@ -63,7 +64,8 @@ def run(plan: Plan) -> Findings:
             found.expect(False, f"{name}: {_last_line(error)}")
             continue
         command = [environment.interpreter, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-p", "no:cacheprovider"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HOURS)
+        ignored = [f"--ignore=tests/{folder}" for folder in NOT_PACKAGE]
+        done = subprocess.run([*command, *ignored], cwd=ROOT, capture_output=True, text=True, timeout=HOURS)
         counts = {what: int(number) for number, what in SUMMARY.findall(done.stdout.rpartition("\n=")[2])}
         found.count("tests", sum(counts.values()))
         found.figures[name] = versions(environment) | counts
