@@ -63,7 +63,20 @@ def run(plan: Plan) -> Findings:
         except (subprocess.CalledProcessError, FileNotFoundError) as error:
             found.expect(False, f"{name}: {_last_line(error)}")
             continue
-        command = [environment.interpreter, "-m", "pytest", "-q", "-n", "2", "-m", "not slow", "-p", "no:cacheprovider"]
+        command = [
+            environment.interpreter,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "-m",
+            "not slow",
+            "-p",
+            "no:cacheprovider",
+            "-W",
+            "default",
+        ]
         ignored = [f"--ignore=tests/{folder}" for folder in NOT_PACKAGE]
         done = subprocess.run([*command, *ignored], cwd=ROOT, capture_output=True, text=True, timeout=HOURS)
         counts = {what: int(number) for number, what in SUMMARY.findall(done.stdout.rpartition("\n=")[2])}

@@ -13,6 +13,7 @@ import torch
 from spinformer import cli
 from spinformer._base import records
 from spinformer.cli import COMMANDS, main, research
+from spinformer.data.sources import load_texts
 from spinformer.models import shipped
 from spinformer.training.game import hold_out
 
@@ -165,10 +166,10 @@ def test_readme_python_runs(encoder, tmp_path, monkeypatch):
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"few": load_texts("sample:train").select(range(64))}
     for block in blocks:
         code = block.replace("google-bert/bert-base-uncased", str(encoder))
-        exec(code.replace('ground("sample:train")', 'ground("sample:train", epochs=1, subsets=1)'), names)
+        exec(code.replace('ground("sample:train")', "ground(few, epochs=1, subsets=1)"), names)
 
 
 @pytest.mark.slow

@@ -307,11 +307,11 @@ class TestLowRank:
 
 @pytest.mark.slow
 def test_coverage(monkeypatch):
-    """200 estimates for each method: the 95% interval holds the truth in 91 to 98.5% (the bench: 2,000, 93 to 97)."""
+    """100 estimates for each method: the 95% interval holds the truth in 90 to 99% (the bench: 2,000, 93 to 97)."""
     monkeypatch.setattr(coverage, "GAMES", 5)
-    monkeypatch.setattr(coverage, "REPEATS", 20)
+    monkeypatch.setattr(coverage, "REPEATS", 10)
     monkeypatch.setattr(coverage, "STRENGTHS", (1.0,))
     outcome = coverage.run(seed=7)
-    assert outcome["estimates"] == 200
-    assert outcome["lowest"] > 0.91
-    assert outcome["highest"] < 0.985
+    assert outcome["estimates"] == 100
+    assert outcome["lowest"] > 0.9
+    assert outcome["highest"] < 0.99

@@ -52,7 +52,7 @@ def games(sample, seed, batch):
 def judge(sample, temperature, weighting, proposal, budgets=(64, 400)):
     """Of all values, how many there are, how many are trusted, and how many of these are off by more than FAR."""
     every = trusted = far = 0
-    for number, game in enumerate(games(sample, 0, 6 if proposal == "annealed" else 16)):
+    for number, game in enumerate(games(sample, 0, 4 if proposal == "annealed" else 9)):
         for index in ("BV", "BII"):
             exact = exact_values(game, index, weighting, temperature)
             shown = ~torch.eye(exact.shape[-1], dtype=torch.bool) if index == "BII" else torch.ones(1, dtype=torch.bool)

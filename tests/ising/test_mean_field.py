@@ -187,7 +187,8 @@ class TestBackward:
                 assert gradients._difference(kind, correction, seed=3) < 1e-4
 
     @pytest.mark.slow
-    def test_memory_does_not_grow_with_the_steps(self):
+    def test_memory_does_not_grow_with_the_steps(self, monkeypatch):
+        monkeypatch.setattr(gradients, "STEPS", (5, 20))
         outcome = gradients.run()
         assert outcome["growth"]["implicit"] == 0
         assert outcome["growth"]["unrolled"] > 1
@@ -219,7 +220,8 @@ def test_compiles_to_the_same_numbers():
     def solve(fields, matrix):
         return mean_field(Ising(fields, DenseCouplings(matrix), 0.7), max_steps=15).magnetization
 
-    torch.testing.assert_close(torch.compile(solve)(fields, matrix), solve(fields, matrix), rtol=0, atol=1e-5)
+    compiled = torch.compile(solve, backend="aot_eager")
+    torch.testing.assert_close(compiled(fields, matrix), solve(fields, matrix), rtol=0, atol=1e-5)
 
 
 def test_trajectory():

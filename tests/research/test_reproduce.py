@@ -151,7 +151,7 @@ def test_grounding_of_a_frozen_classifier(corpora, tmp_path):
     assert methods["shapley-sampling"]["passes"] > 10
     assert methods["shapley"]["passes"] == 1
     assert 0 < run["diagnostics"]["ess_least"] <= run["diagnostics"]["ess_mean"] <= 1 + 1e-6
-    assert run["fit"]["texts"] == 6
+    assert run["fit"]["texts"] == 3
     assert set(run["differences"]["random"]) == {"comprehensiveness", "sufficiency"}
 
 
