@@ -22,11 +22,18 @@ VARIANTS = {
 
 
 def claims(record: Record) -> str:
-    """The paper's claims: a verdict for each setting of the bare layer, and the evidence for the setting `paper`."""
+    """The paper's claims: a verdict for each setting of the bare layer that has one, and the evidence.
+
+    It is that of the setting `paper`, or of the first that the claim was judged for, which is then named.
+    """
     judged = record["outcome"]["claims"]
     names = [name for name in SETTINGS if name in judged]
-    rows = [[claim, *(_verdict(judged[name][claim]) for name in names), _evidence(judged["paper"][claim])]
-            for claim in judged["paper"]]  # fmt: skip
+    rows = []
+    for claim in dict.fromkeys(claim for name in names for claim in judged[name]):
+        having = [name for name in names if claim in judged[name]]
+        source = "" if having[0] == "paper" else f"{VARIANTS.get(having[0], having[0])}: "
+        verdicts = (_verdict(judged[name][claim]) if name in having else "not judged" for name in names)
+        rows.append([claim, *verdicts, source + _evidence(judged[having[0]][claim])])
     return markdown(["claim", *(VARIANTS.get(name, f"`{name}`") for name in names), "evidence, `paper`"], rows)
 
 

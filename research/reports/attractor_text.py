@@ -39,16 +39,20 @@ def verdicts(record: Record) -> str:
     if "solved" not in outcome:
         return NOT_YET
     judged = {shown: outcome["claims"][name] for name, shown in READINGS.items() if name in outcome["claims"]}
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for claim in outcome["claims"]["paper"]:
-        true = tuple(shown for shown, claims in judged.items() if claims[claim]["true"])
-        groups.setdefault(true, []).append(claim)
-    lines = []
-    for true in sorted(groups, key=len, reverse=True):
-        title = f"True for {' and for '.join(true)}" if true else f"False for {' and for '.join(judged)}"
-        only = " alone" if 0 < len(true) < len(judged) else ""
-        lines.append(f"- **{title}{only}:** {'; '.join(groups[true])}.")
-    return "\n".join(lines)
+    groups: dict[str, list[str]] = {}
+    for claim in dict.fromkeys(claim for claims in judged.values() for claim in claims):
+        verdicts = {shown: claims[claim]["true"] for shown, claims in judged.items() if claim in claims}
+        groups.setdefault(_where(verdicts, [shown for shown in judged if shown not in verdicts]), []).append(claim)
+    order = sorted(groups, key=lambda title: (title.startswith("False"), " alone" in title, ", not" in title))
+    return "\n".join(f"- **{title}:** {'; '.join(groups[title])}." for title in order)
+
+
+def _where(verdicts: dict[str, bool], absent: Sequence[str]) -> str:
+    """In which readings a claim is true, and in which it was not judged."""
+    true = [shown for shown, verdict in verdicts.items() if verdict]
+    title = f"True for {' and for '.join(true)}" if true else f"False for {' and for '.join(verdicts)}"
+    title += " alone" if 0 < len(true) < len(verdicts) else ""
+    return title + (f", not judged for {' and for '.join(absent)}" if absent else "")
 
 
 def stored(record: Record) -> str:

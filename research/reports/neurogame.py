@@ -23,6 +23,15 @@ FORMS = {
 LARGE = "-mpnet"  # how the names of rows on the larger encoder end
 SIGNS = {-1: "−", 1: "+"}
 READINGS = {"own": "as evaluated", "target": "what it converges to"}
+# Methods whose faithfulness is shown -> what they are.
+METHODS = {
+    "layer": "attention",
+    "layer-field": "fields",
+    "layer-shapley": "Shapley",
+    "layer-banzhaf": "Banzhaf",
+    "leave-one-out": "leave-one-out",
+    "random": "random",
+}
 # Heads whose parameters are counted: name, pooling head, options of its layer.
 COUNTED: Sequence[tuple[str, str, dict[str, Any]]] = (
     ("first token (CLS)", "cls", {}),
@@ -127,6 +136,17 @@ def neutral(*records: Record) -> str:
             auc = fmean(one["neutral_auc"][reading] for one in read)
             lines.append([_form(name), title, *sizes, f"{auc:.2f}"])
     return markdown(["layer", "couplings", *CLASSES, "neutral is smaller"], lines, text_columns=2)
+
+
+def faithfulness(*records: Record) -> str:
+    """How faithful the layer's own numbers are, beside leave-one-out and random scores: means over seeds."""
+    lines = []
+    for name, runs in rows_of(*records).items():
+        read = [run for run in runs if "layer" in run.get("reading", {}).get("faithfulness", {}).get("methods", {})]
+        for metric, better in (("comprehensiveness", "↑"), ("sufficiency", "↓")) if read else ():
+            cells = [_faithful(read, method, metric) for method in METHODS]
+            lines.append([_form(name), f"{metric} {better}", *cells, len(read)])
+    return markdown(["layer", "measure", *METHODS.values(), "seeds"], lines, text_columns=2)
 
 
 def added_parameters() -> str:

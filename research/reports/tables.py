@@ -35,6 +35,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "nli-added-parameters": ((), neurogame.added_parameters),
     "nli-published": (("nli-paper",), neurogame.published),
     "nli-published-classes": (("nli-paper",), neurogame.confusion),
+    "nli-published-faithfulness": (("nli-paper",), neurogame.faithfulness),
     "nli-published-signs": (("nli-paper",), neurogame.signs),
     "nli-published-neutral": (("nli-paper",), neurogame.neutral),
     "exactness-snli": (("exactness-snli",), exactness.ours),

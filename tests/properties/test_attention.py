@@ -3,7 +3,6 @@
 from dataclasses import asdict, replace
 
 import torch
-from hypothesis import assume
 from hypothesis import strategies as st
 from torch.nn import functional
 
@@ -92,14 +91,15 @@ def test_order_padding_and_batch_change_nothing(n, heads, changes, seed):
     one = layer(seed, heads, **changes).double()
     x = numbers("normal", seed, n, DIM)
     padded, mask, place = moved(x, seed)
+    if changes.get("solver") == "sequential":  # one spin after the other: the order may decide between fixed points
+        place = place.sort().values
+        padded[place] = x
     other = numbers("normal", seed + 1, 1, len(padded), DIM)
     with torch.no_grad():
         alone = one(x[None])
         batch = one(torch.cat([other, padded[None]]), torch.stack([torch.ones_like(mask), mask]))
-    ordered = changes.get("solver") == "sequential"  # one spin after the other: alike where both have converged
-    assume(not ordered or bool((alone.diagnostics.converged & batch.diagnostics.converged[1]).all()))
-    assert_near(batch.attention[1][:, place], alone.attention[0], 1e-2 if ordered else 1e-5, size=1)
-    assert_near(batch.pooled[1], alone.pooled[0], 2e-2 if ordered else 1e-5, size=1)
+    assert_near(batch.attention[1][:, place], alone.attention[0], 1e-5, size=1)
+    assert_near(batch.pooled[1], alone.pooled[0], 1e-5, size=1)
 
 
 @law(

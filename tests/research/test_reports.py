@@ -10,7 +10,7 @@ from statistics import stdev
 import pytest
 
 from research.paths import RESULTS
-from research.reports import nli, render
+from research.reports import attractor, attractor_text, neurogame, nli, render
 from research.reports.documents import documents, rendered
 from research.reports.markdown import markdown
 from research.reports.results import RENAMED, read_result
@@ -196,6 +196,35 @@ def test_heads_are_compared_seed_by_seed():
     others[0]["seed"] = 3
     with pytest.raises(ValueError, match=r"got \[0, 1, 2\] of neurogame and \[0, 1, 3\] of cls"):
         nli.paired(record)
+
+
+def test_claims_that_one_reading_alone_judges_are_shown():
+    both, one = "a claim", "a claim (all pixels)"
+    true, false = {"true": True, "seeds": "3 of 3", "best": 0.02}, {"true": False, "seeds": "0 of 3", "best": 0.07}
+    claims = {"paper": {both: false}, "paper-pair": {both: true, one: true}}
+    record = {"outcome": {"claims": claims, "solved": {}}}
+    table = attractor.claims(record).splitlines()
+    assert table[2] == "| a claim | **false** (0 of 3) | true (3 of 3) | best 0.07 |"
+    assert table[3] == '| a claim (all pixels) | not judged | true (3 of 3) | `paper`, `hold="pair"`: best 0.02 |'
+    assert attractor_text.verdicts(record).splitlines() == [
+        '- **True for `hold="pair"`, not judged for `paper`:** a claim (all pixels).',
+        '- **True for `hold="pair"` alone:** a claim.',
+    ]
+    claims["paper-pair"][one] = false
+    assert '- **False for `hold="pair"`, not judged for `paper`:**' in attractor_text.verdicts(record)
+
+
+def test_table_of_faithfulness():
+    def run(job, seed, **scores):
+        methods = {name.replace("_", "-"): {"comprehensiveness": {"mean": score}, "sufficiency": {"mean": 1 - score}}
+                   for name, score in scores.items()}  # fmt: skip
+        return {"job": job, "seed": seed, "reading": {"faithfulness": {"methods": methods}}}
+
+    runs = [run("paper", 0, layer=0.2, random=0.1), run("paper", 1, layer=0.4, random=0.1), run("cls", 0, random=0.1)]
+    lines = neurogame.faithfulness({"outcome": {"runs": runs}}).splitlines()
+    assert len(lines) == 4  # a classifier without the layer has no row
+    assert lines[2].endswith("| comprehensiveness ↑ | 0.300 |  |  |  |  | 0.100 | 2 |")
+    assert lines[3].endswith("| sufficiency ↓ | 0.700 |  |  |  |  | 0.900 | 2 |")
 
 
 def test_what_was_measured_is_not_measured_again(tmp_path):

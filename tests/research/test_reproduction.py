@@ -1,16 +1,23 @@
-"""The reproduction report: its links, commands and options are real, and what is not there is "not run yet"."""
+"""The reproduction report: its links, commands and options are real, and what is not there is "not run yet".
+
+Below: verdicts on the attractor paper, on made-up outcomes.
+"""
 
 import ast
+import copy
 import importlib
 import json
 import re
+from typing import Any
 
 import pytest
 
+from research.experiments.attractor_claims import judge
 from research.paths import RESULTS, ROOT
 from research.reports.documents import documents
 from research.reports.reproduction.contradiction import KINDS
-from research.reports.reproduction.entry import Results, Verdict
+from research.reports.reproduction.entry import Finding, NotMeasuredError, Results, Verdict
+from research.reports.reproduction.judges import network
 from research.reports.reproduction.page import CONTRADICTIONS, code_file, entries, page
 from research.reports.results import UNKNOWN, commit_of, read_result
 from research.steps import BY_NAME, STEPS
@@ -20,7 +27,10 @@ from spinformer.games import TableGame, estimate_values
 from spinformer.models.attractor import AttractorConfig
 from spinformer.training.attractor.pseudolikelihood import AttractorRecipe
 from spinformer.training.classifier.recipe import ClassifierRecipe
+from tests.research.test_attractor_claims import outcome as attractor_claims_outcome
+from tests.research.test_verdicts import change
 
+HOLDS, CONDITIONS, FAILS = Verdict.HOLDS, Verdict.CONDITIONS, Verdict.FAILS
 ENTRIES = entries()
 ALL_CONTRADICTIONS = [one for rows in CONTRADICTIONS.values() for one in rows]
 
@@ -158,3 +168,119 @@ def test_no_path_of_this_machine():
     text = page(RESULTS)
     assert str(ROOT) not in text
     assert json.dumps(str(ROOT))[1:-1] not in text
+
+
+# Verdicts on the attractor paper.
+
+
+def attractor_outcome() -> dict[str, Any]:
+    made = attractor_claims_outcome()
+    for group in ("backprop", "pair"):
+        for record in made[group].values():
+            record["training"] = [0.1] * 100
+    made["claims"] = {name: judge(made) for name in ("paper", "notebook")}
+    return made
+
+
+def test_claims_of_the_attractor_paper():
+    name = "the attractor resembles the mean digit"
+    true = attractor_outcome()
+    assert network.claims(name)(true).verdict is HOLDS
+    true["claims"]["paper-pair"] = copy.deepcopy(true["claims"]["paper"])
+    true["claims"]["paper-pair"][name]["true"] = False
+    assert network.claims(name)(true).verdict is HOLDS  # its couplings were not measured
+    for patch in (2, 4):
+        true["bare"][f"paper-pair-{patch}"] = true["bare"][f"paper-{patch}"]
+    assert network.claims(name)(true).verdict is CONDITIONS
+    for setting, expected in (("paper", CONDITIONS), ("notebook", FAILS)):
+        true["claims"][setting][name]["true"] = False
+        assert network.claims(name)(true).verdict is expected
+    both = "both tasks have the same attractor"
+    for setting in ("paper", "notebook"):
+        true["claims"][setting][both]["true"] = False
+    assert network.claims(name, both)(true).verdict is CONDITIONS  # one of two, with the norm of each J_ij held
+    true["claims"]["paper-pair"][both]["true"] = False
+    assert network.claims(name, both)(true).verdict is FAILS
+    with pytest.raises(NotMeasuredError, match="does not judge: something else"):
+        network.claims("something else")(true)
+
+
+@pytest.mark.parametrize(
+    "name", ["error is not monotone in t (masked)", "masked prediction is best in the first steps"]
+)
+def test_masked_prediction_over_all_pixels(name):
+    made = attractor_outcome()
+    assert network.masked_claims(name)(made).verdict is HOLDS
+    for claims in made["claims"].values():
+        claims[name]["true"] = False
+    assert network.masked_claims(name)(made).verdict is FAILS  # no run has the error over all pixels
+    made["bare"]["paper-2"][0]["masked"]["all_pixels"] = [0.02, 0.05, 0.07]
+    found = network.masked_claims(name)(made)
+    assert found.verdict is CONDITIONS
+    assert "norm of each site held, 1 seed: least 0.0200, at step 1, and 0.0700 at step 3" in found.text
+    made["bare"]["paper-2"][1]["masked"]["all_pixels"] = [0.07, 0.05, 0.02]
+    assert network.masked_claims(name)(made).verdict is FAILS
+
+
+def test_memories_and_tasks():
+    made = attractor_outcome()
+    made["trivial"]["masked-2"]["mean image"] = made["trivial"]["noisy-2"]["mean image"] = 0.075
+    near, far = {"best": 0.95, "floor": 0.9}, {"best": 0.89, "floor": 0.9}
+    made["stored"] = {"paper": [{"P": 10, "stored": near, "unseen": near}]}
+    assert network.stores(made).verdict is HOLDS
+    made["stored"]["paper"][0]["unseen"] = far
+    assert network.stores(made).verdict is CONDITIONS
+    made["trivial"]["noisy-2"]["mean image"] = 0.06
+    assert network.stores(made).verdict is FAILS
+    assert network.task_agnostic(made).verdict is HOLDS
+    for patch in (2, 4):
+        made["bare"][f"paper-pair-{patch}"] = copy.deepcopy(made["bare"][f"paper-{patch}"])
+    made["bare"]["paper-pair-2"][0]["masked"]["best"] = 0.08
+    assert network.task_agnostic(made).verdict is CONDITIONS  # in one reading of the norm
+    made["trivial"]["masked-2"]["mean image"] = 0.01
+    assert network.task_agnostic(made).verdict is CONDITIONS  # noise alone
+    made["bare"]["paper-2"][0]["noisy"]["best"] = 0.2
+    assert network.task_agnostic(made).verdict is FAILS
+
+
+def test_time_of_training():
+    speed = {"step": {"speedup": 5.0}, "training": {"epochs": 20, "images": 50000, "seconds": 15.0, "energy": [-6.07]}}
+    assert network.fast(speed).verdict is HOLDS
+    assert "with Adam" in network.fast(speed).text
+    slow = change(speed, training__seconds=900.0, training__energy=[-18.5])
+    assert network.fast(slow).verdict is FAILS
+    assert "with the power method" in network.fast(slow).text
+
+
+@pytest.mark.parametrize("alignment", [None, 0.65])
+def test_couplings_that_did_not_come_to_rest_judge_nothing(alignment):
+    made = attractor_outcome()
+    made["bare"]["paper-2"][1]["training"][-1].pop("alignment")
+    if alignment is not None:
+        made["bare"]["paper-2"][1]["training"][-1]["alignment"] = alignment
+    with pytest.raises(NotMeasuredError, match="not at the minimum"):
+        network.claims("the attractor resembles the mean digit")(made)
+
+
+def test_claims_of_the_block_need_all_its_epochs():
+    name = "error is not monotone in t (masked, recurrent block)"
+    made = attractor_outcome()
+    assert network.block(name)(made).verdict is HOLDS
+    made["backprop"]["recurrent-masked"]["training"] = [0.1] * 40
+    assert network.block(name)(made).verdict is CONDITIONS
+    made["claims"]["paper"][name]["true"] = False
+    with pytest.raises(NotMeasuredError, match="Not run yet with the paper's 100 epochs"):
+        network.block(name)(made)
+    made["backprop"]["recurrent-masked"]["training"] = [0.1] * 100
+    assert network.block(name)(made).verdict is FAILS
+
+
+def test_every_entry_of_the_attractor_fills_in():
+    """With a result of the present code every claim about it has a verdict."""
+    made = attractor_outcome()
+    made["trivial"]["masked-2"]["mean image"] = made["trivial"]["noisy-2"]["mean image"] = 0.07
+    best = {"best": 0.95, "floor": 0.9}
+    made["stored"] = {"paper": [{"P": 10, "stored": best, "unseen": best}]}
+    for entry in ENTRIES:
+        if entry.results == ("attractor",):
+            assert isinstance(entry.judge(made), Finding), entry.anchor

@@ -117,7 +117,8 @@ CONTRADICTIONS = (
         "contradiction-att-baselines", "baselines",
         "section V-C: precise values “can be found in the code”",
         "the notebook of the two baselines is empty",
-        "After the paper's description, with choices of our own: width 128, 4 heads, AdamW at 1e-3.",
+        "After the paper's description, with ordinary attention (j = i included, scaled scores) and choices of our "
+        "own: width 128, 4 heads, AdamW at 1e-3.",
         "Empty.",
         otherwise="`spinformer.models.attractor.transformer`",
     ),

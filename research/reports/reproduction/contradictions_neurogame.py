@@ -15,7 +15,8 @@ CONTRADICTIONS = (
         "contradiction-guarantees", "what is proved",
         "abstract: “theoretical convergence guarantees”, and a characterised trade-off of fairness and sensitivity",
         "no section does: Theorem 1 is an approximation, section 4.3 asserts convergence, and no λ is varied",
-        "Both are measured: [limits](#ngt-consistent), [λ](#ngt-trade-off).",
+        "Limits are measured ([limits](#ngt-consistent)); what λ does is for the ablations to say "
+        "([λ](#ngt-trade-off)).",
         otherwise="nothing to choose",
     ),
     Contradiction(
@@ -29,8 +30,8 @@ CONTRADICTIONS = (
         "contradiction-cost", "cost of the estimates",
         "sections 1, 4.3, Table 2: O(K n)",
         "Algorithm 1, lines 34 to 48: K samples for every pair of tokens, O(K n²) evaluations of v",
-        "One set of K coalitions serves all tokens and pairs, by matrix products. Low-rank couplings make the layer "
-        "linear in n.",
+        "One set of K coalitions serves the Shapley values of all tokens, another the Banzhaf values and all pairs, by "
+        "matrix products. Low-rank couplings make the layer linear in n.",
         "Loops over tokens and pairs; about 1.7 hours for 4 texts of 128 tokens (our extrapolation).",
         (Option("layer", {"couplings": "linear"}),),
         "`spinformer.attention.algorithm1` has the loops",
@@ -83,7 +84,7 @@ CONTRADICTIONS = (
         "contradiction-norm", "normalised values",
         "section 3.4, Eq. 6: divided by their sum",
         "Algorithm 1, line 50: divided by the L1 norm. Section 5.1.2 writes φ^norm and puts in 0.711, not normalised",
-        "The L1 norm, which is 0 only if all values are. The two agree where all values have one sign, as on encoder "
+        "The L1 norm, which is 0 only if all values are. The two agree where no value is negative, as on encoder "
         "outputs. The example is reproduced as printed.",
         options=(Option("layer", {"normalisation": "sum"}),),
     ),
@@ -150,7 +151,8 @@ CONTRADICTIONS = (
         "contradiction-samples", "number of samples K",
         "sections 4.3, 6: 100 to 1,000",
         "section 7.3: 15 in training, 25 in evaluation",
-        "15 and 25, as in the experiments. The ablations go from 5 to 1,000.",
+        "15 and 25, as in the experiments. What other K, from 5 to 1,000, do is for the ablations to say "
+        "([K and T](#ngt-hyperparameters)).",
         options=(Option("size", {"samples": 100, "eval_samples": 1000}),),
     ),
     Contradiction(
@@ -200,7 +202,7 @@ CONTRADICTIONS = (
     Contradiction(
         "contradiction-dam", "what DAM is",
         "section 7.2: it “averages word embeddings”",
-        "its paper, Parikh et al. (2016): it attends, compares and aggregates, and averages nothing",
+        "its paper, Parikh et al. (2016): it aligns words by attention, compares them, and sums the comparisons",
         "DAM as its own paper has it.",
         options=(Option("recipe", {"head": "mean"}),),
         otherwise="which averages vectors of an encoder",
@@ -216,8 +218,9 @@ CONTRADICTIONS = (
     Contradiction(
         "contradiction-parameters", "added parameters",
         "section 7.4: 754,000, “only 0.7% overhead”",
-        "no form that the paper describes has so many ([counted](#ngt-overhead))",
-        "The forms of sections 3.12 and 7.3, each with its count.",
+        "neither form has so many as we build it, with one hidden layer; the paper does not say how many it has "
+        "([counted](#ngt-overhead))",
+        "The form of sections 3.11 and 3.12 and that of section 7.3, each with its count.",
         "771,844 in all added modules at width 768; the head that has a part in the answer has 165,507.",
         (Option("recipe", {"head": "released"}),),
     ),

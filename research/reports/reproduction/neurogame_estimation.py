@@ -6,7 +6,7 @@ from research.reports.reproduction.judges import classifiers, games, layer, prin
 ESTIMATE = "tests/games/test_estimate.py"
 ALGORITHM = f"{ESTIMATE}::TestNaiveTwins::test_against_exact_and_vectorised"
 EXAMPLE_CODE = ("spinformer.attention.worked_example:worked_example",)
-DIGITS = "they agree to the printed digits"
+DIGITS = "they agree to one unit of the last printed digit (the paper rounds on the way), and to 0.01"
 EXAMPLE = "tests/ising/test_mean_field.py::TestWorkedExample"
 
 ESTIMATORS = Section(
@@ -51,7 +51,7 @@ ESTIMATORS = Section(
         ),
         Entry(
             "ngt-trained-samples", "section 4.3", "The same in a trained layer.", classifiers.trained_samples,
-            ("nli-heads",), "half of the samples are effective",
+            ("nli-paper",), "half of the samples are effective",
             ("spinformer.attention.output:Diagnostics",), (f"{ESTIMATE}::test_a_collapsed_estimate_says_so",),
         ),
         Entry(
@@ -113,13 +113,14 @@ COMPARISON = Section(
         ),
         Entry(
             "ngt-attention-faithful", "section 6; Table 2, interpretability",
-            "Attention weights are provably fair contributions, not heuristics.", layer.faithful("layer"),
+            "Attention weights are provably fair contributions, not heuristics.", layer.faithful("layer", partly=False),
             ("nli-paper",), "comprehensiveness is at least halfway from random scores to leave-one-out",
             ("spinformer.explain.methods.layer",), ("tests/evaluate/test_faithfulness.py::test_by_hand",),
             headline=True,
         ),
         Entry(
-            "ngt-attention-spread", "section 6", "Attention tells tokens apart after training.",
+            "ngt-attention-spread", "section 6",
+            "What section 6 takes for granted: attention tells tokens apart after training.",
             layer.spread_of_attention, ("nli-paper",), "it spreads by 0.05 or more over tokens",
             ("research/experiments/layer_reading.py",), ("tests/research/test_published.py::test_couplings_by_class",),
         ),

@@ -6,7 +6,6 @@ from research.reports.reproduction.judges import classifiers, games, layer, prin
 EXACT = "tests/games/test_exact.py"
 ISING = "tests/ising/test_model.py"
 LAYER = "tests/attention/test_neurogame.py"
-HALFWAY = "comprehensiveness is at least halfway from random scores to leave-one-out"
 EQUATION_CODE = {
     "game": "spinformer.games.game:Game",
     "exact": "spinformer.games.exact:exact_values",
@@ -77,7 +76,8 @@ GAME = Section(
         ),
         Entry(
             "ngt-bounded", "section 3.2", "Boundedness: there is an M with |v(C)| ≤ M.", games.bounded, ("theory",),
-            "one M serves every text", ("spinformer.games.norm:NormGame",),
+            "one M serves every text: v is at most 1; with conditions if each text has its own M",
+            ("spinformer.games.norm:NormGame",),
             ("tests/games/test_game.py::test_value_is_the_length_of_the_sum",),
         ),
         _ngt("2", "Characteristic function: v(C) = f of the norm of the sum of value vectors.",
@@ -102,7 +102,9 @@ VALUES = Section(
         _ngt("5", "Banzhaf index: the mean marginal contribution over all coalitions.", "exact",
              f"{EXACT}::test_equals_the_definitions"),
         _ngt("6", "Importance J_i = λ_i φ_i + (1 - λ_i) β_i, both normalised.", "layer",
-             f"{LAYER}::test_paper_preset_is_algorithm_1", "By the L1 norm ([norm](#contradiction-norm))."),
+             f"{LAYER}::test_paper_preset_is_algorithm_1",
+             'By the L1 norm, as in Algorithm 1; `normalisation="sum"` is Eq. 6 as printed '
+             "([norm](#contradiction-norm))."),
         _ngt("7", "Gate λ_i = σ(w · x_i + b).", "layer", f"{LAYER}::test_paper_preset_is_algorithm_1"),
         Entry(
             "ngt-gate", "sections 3.5, 6", "The gate learns where Shapley and where Banzhaf values matter.",
@@ -118,9 +120,8 @@ VALUES = Section(
         ),
         Entry(
             "ngt-importance", "section 3.5", "Larger J_i indicate higher importance of the token.",
-            layer.faithful("layer-field"), ("nli-paper",),
-            HALFWAY, ("spinformer.explain.methods.layer",), ("tests/evaluate/test_faithfulness.py::test_by_hand",),
-            headline=True,
+            layer.faithful("layer-field"), ("nli-paper",), layer.FAITHFUL, ("spinformer.explain.methods.layer",),
+            ("tests/evaluate/test_faithfulness.py::test_by_hand",), headline=True,
         ),
         _ngt("8", "Conditional interaction of two tokens in a context.", "game",
              "tests/games/test_game.py::test_differences_equal_their_plain_twins"),
@@ -184,7 +185,7 @@ MEAN_FIELD = Section(
              "tests/ising/test_mean_field.py::test_undamped_steps_are_algorithm_1"),
         Entry(
             "ngt-iterations", "sections 3.10, 4.2.2", "The iteration typically converges within 10 to 20 steps.",
-            spins.converges_quickly, ("theory", "nli-heads"),
+            spins.converges_quickly, ("theory", "nli-paper"),
             "nine of ten texts come to rest within 20 steps; with conditions if only after training, within 25",
             ("spinformer.ising.mean_field:mean_field",),
             ("tests/ising/test_mean_field.py::test_report_is_of_the_undamped_map_of_what_is_returned",), headline=True,
@@ -196,8 +197,9 @@ MEAN_FIELD = Section(
         ),
         Entry(
             "ngt-long", "sections 3.10.2, 8", "It is feasible for thousands of tokens.", spins.thousands_of_tokens,
-            ("linear",),
-            "dense couplings allow it; with conditions if low-rank ones do (tenfold the time from 8,192 to 65,536)",
+            ("linear", "crossover"),
+            f"dense couplings of {spins.THOUSANDS:,} tokens were run; with conditions if only low-rank ones were, and "
+            "65,536 tokens take at most ten times as long as 8,192",
             ("spinformer.games.lowrank:estimate_low_rank",), (f"{LAYER}::TestUse::test_linear_is_close_to_dense",),
         ),
         _ngt("26-27", "Output of an attention head, and of all heads together.", "layer",

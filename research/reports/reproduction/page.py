@@ -8,11 +8,13 @@ from pathlib import Path
 
 from research.paths import ROOT
 from research.reports.markdown import Record, markdown
+from research.reports.nli import CORPORA
 from research.reports.reproduction import attractor, neurogame_estimation, neurogame_experiments, neurogame_model
 from research.reports.reproduction.contradiction import Contradiction
 from research.reports.reproduction.contradictions_attractor import CONTRADICTIONS as OF_ATTRACTOR
 from research.reports.reproduction.contradictions_neurogame import CONTRADICTIONS as OF_NEUROGAME
 from research.reports.reproduction.entry import Entry, Finding, Results, Section, Verdict
+from research.reports.reproduction.judges.classifiers import encoder_name
 from research.reports.results import commit_of
 from research.steps import BY_NAME, STEPS
 
@@ -26,20 +28,22 @@ CONTRADICTIONS = {"The NeuroGame Transformer": OF_NEUROGAME, "The attractor netw
 RENDER = "spinformer reproduce all --from-results"
 OPENING = """# Do the papers hold?
 
-After this page you know, for each claim, equation, table and figure of both papers, what we ran, what came out and
-whether it holds. [Below](#where-the-papers-contradict-themselves) is every place where a paper contradicts itself or
-its authors' code, and what we chose.
+After this page you know, for each claim, equation, table and figure of both papers, what we ran and what came out, and
+whether it holds where it could be tested. [Below](#where-the-papers-contradict-themselves) is every place where a paper
+contradicts itself or its authors' code, and what we chose.
 
 ```console
 spinformer reproduce all --from-results   # write this page and all other documents again, from research/results
 spinformer reproduce all --list           # every result, its command, and whether it is there
 ```
 
-This page is generated: verdicts are computed from `research/results/`, and none is typed. NGT is Bouchaffra et al.,
-"NeuroGame Transformer: Gibbs-Inspired Attention Driven by Game Theory and Statistical Physics". ATT is D'Amico and
-Negri, "Self-attention as an attractor network: transient memories without backpropagation". "Encoder outputs" are
-hidden states of all-MiniLM-L6-v2 on 64 pairs of SNLI (`research/data`), each token standardised, before any training of
-the layer; where all coalitions are enumerated, those of at most 14 tokens.
+This page is generated. Verdicts are computed from `research/results/`, or from numbers that the papers print, by the
+criterion of the row. Where a claim cannot be tested, that is our judgement.
+
+NGT is Bouchaffra et al., "NeuroGame Transformer: Gibbs-Inspired Attention Driven by Game Theory and Statistical
+Physics". ATT is D'Amico and Negri, "Self-attention as an attractor network: transient memories without
+backpropagation". "Encoder outputs" are hidden states of all-MiniLM-L6-v2 on 64 pairs of SNLI (`research/data`), each
+token standardised, before any training of the layer; where all coalitions are enumerated, those of at most 14 tokens.
 """
 LEGEND = """How a verdict is reached:
 
@@ -51,8 +55,9 @@ LEGEND = """How a verdict is reached:
 - **cannot be tested here**: the row says what is missing.
 - **not run yet**: the result is not there, or lacks what the row needs. The row fills in when the command was run.
 
-A claim about the bare layer of the attractor paper must be true in both readings of its constant norm
-([which norm](#contradiction-att-held)), with couplings at the minimum of their energy.
+A claim about the bare layer of the attractor paper must be true in two readings of its constant norm
+([which norm](#contradiction-att-held)), with couplings at the minimum of their energy. A third reading, the norm of all
+couplings together, as in the notebook, was not trained.
 """
 
 
@@ -65,7 +70,8 @@ def page(folder: Path) -> str:
     """The whole document, from the results in `folder`."""
     results = Results(folder)
     found = {entry.anchor: entry.find(results) for entry in entries()}
-    parts = [OPENING, "## In short\n", summary(found), LEGEND, *(headlines(paper, found) for paper in PAPERS)]
+    parts = [OPENING, "## In short\n", summary(found), LEGEND, recipe_note(results)]
+    parts += [headlines(paper, found) for paper in PAPERS]
     for paper, sections in PAPERS.items():
         parts.append(f"## {paper}\n")
         for section in sections:
@@ -88,6 +94,20 @@ def summary(found: dict[str, Finding]) -> str:
     rows: list[list[object]] = [[verdict, *(count[verdict] for count in counts.values())] for verdict in Verdict]
     rows.append(["all", *(sum(count.values()) for count in counts.values())])
     return markdown(["verdict", *PAPERS], rows) + "\n"
+
+
+def recipe_note(results: Results) -> str:
+    """How the rows of `--stage paper` were trained, and how the paper trains; empty where that was not run."""
+    record = results.get("nli-paper")
+    runs = [run for run in record["outcome"]["runs"] if run["job"] == "paper"] if record else []
+    if not runs:
+        return ""
+    pairs, batch = runs[0]["pairs"], runs[0]["recipe"]["batch_size"]
+    return (
+        f"Rows of `--stage paper` have the NeuroGame paper's recipe on {encoder_name(runs[0])}, with batch {batch} and "
+        f"{pairs:,} pairs\n({pairs / CORPORA:.0%} of both corpora), {len(runs)} seeds. The paper has BERT-base, batch "
+        "32 and all pairs\n([differences](nli.md#the-recipe-of-the-paper)).\n"
+    )
 
 
 def headlines(paper: str, found: dict[str, Finding]) -> str:

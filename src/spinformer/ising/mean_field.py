@@ -55,7 +55,7 @@ def mean_field(
     NGT Eq. 25). "anderson": the same with Anderson's extrapolation over the last steps. "sequential": one spin after
     the other, a step being one sweep over the dense couplings. Each of its updates lowers the free energy, so it
     converges (naive equations, symmetric couplings) where parallel updates oscillate, as they do with strong
-    antagonistic couplings.
+    antagonistic couplings. Where there are several fixed points, the order of the spins may decide which it finds.
     correction "tap" subtracts the Onsager term m_i sum_j J_ij^2 (1 - m_j^2) / temperature from the field.
 
     A sample stops when its residual is at most `tol`, whatever the others do. All stop after `max_steps`; `converged`

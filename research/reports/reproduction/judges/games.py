@@ -59,13 +59,13 @@ def monotone(theory: Record) -> Finding:
 
 def bounded(theory: Record) -> Finding:
     """v against the sum of the lengths, and its size."""
-    real = theory["properties"]["encoder outputs"]
+    real, spread = (theory["properties"][name] for name in ("encoder outputs", "random directions"))
     text = (
         f"For one text v is at most the sum of the vectors' lengths ({real['bound']:.0%} of it on encoder outputs, "
         f'{real["largest"]:.0f} in the mean), so M is another for each text. `activation="tanh"` bounds v by 1; then '
         f"{real['saturated']:.2%} of the coalitions have v = 1 to six digits."
     )
-    return graded(False, real["bound"] <= 1, text)
+    return graded(max(real["largest"], spread["largest"]) <= 1, max(real["bound"], spread["bound"]) <= 1, text)
 
 
 def fair(theory: Record) -> Finding:

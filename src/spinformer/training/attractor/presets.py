@@ -1,7 +1,8 @@
 """Settings of the attractor network on images by name: a network and how to train it.
 
 `paper`: unit spins, γ = 1, λ = 5 in training and 1 in testing, constant norm, 20 epochs of batch 32 (ATT section V-B).
-The paper names neither optimiser nor rate; ours, "power", reaches the minimum that the constant norm allows.
+The paper names stochastic gradient descent, without a rate; ours, "power", reaches the minimum that the constant norm
+allows.
 `notebook`: the normalisation of the released notebook, each component standardised over the tokens.
 `field`: the setting that works best: centred spins of small radius, trained as a pseudo-likelihood that keeps its
 partition function (see `spinformer.attractor.gradient`).
