@@ -31,7 +31,7 @@ COMMANDS = (
     "explain {model} 'A man sleeps.' 'Nobody is awake.' --passes 32 --output {out}/report.html",
     "predict {model} sample:test --output {out}/answers.jsonl",
     "evaluate {model} sample:test --output {out}",
-    "evaluate {model} sample:test --explanations --count 4 --methods shapley kernel-shap leave-one-out attention --passes 32 "
+    "evaluate {model} sample:test --explanations --count 4 --methods shapley kernel-shap leave-one-out --passes 32 "
     "--output {out}/faithful.json",
     "train attractor --limit 256 --epochs 1 --patch 7 --output {out}/net.safetensors",
     "retrieve {out}/net.safetensors --output {out}/pictures",
