@@ -14,8 +14,8 @@ from spinformer.models.pooling import POOLING_HEADS
 SETS = {"snli_test": "SNLI test", "mnli_dev_matched": "MNLI matched"}
 CLASSES = ("entailment", "neutral", "contradiction")
 FORMS = {
-    "paper": "NeuroGame, the paper's (section 3.12)",
-    "spins": "NeuroGame, 128 spins (section 7.3)",
+    "paper": "NeuroGame, the paper's (sections 3.11, 3.12)",
+    "spins": "NeuroGame, 128 spins (sections 7.3, 7.4)",
     "default": "NeuroGame, `default` layer",
     "cls": "first token (CLS)",
     "literal": "NeuroGame, the paper's, at the paper's batch",
@@ -37,8 +37,8 @@ COUNTED: Sequence[tuple[str, str, dict[str, Any]]] = (
     ("first token (CLS)", "cls", {}),
     ("softmax attention pooling", "attention", {}),
     ("NeuroGame, `default`", "neurogame", {}),
-    ("NeuroGame, the paper's (section 3.12)", "neurogame", {"preset": "paper"}),
-    ("NeuroGame, 128 spins (section 7.3)", "spins", {"preset": "paper"}),
+    ("NeuroGame, the paper's (sections 3.11, 3.12)", "neurogame", {"preset": "paper"}),
+    ("NeuroGame, 128 spins (sections 7.3, 7.4)", "spins", {"preset": "paper"}),
     ("the authors' released head", "released", {}),
 )
 WIDTHS = (384, 768)  # of MiniLM-L6, and of BERT-base and all-mpnet-base-v2

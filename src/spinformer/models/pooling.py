@@ -235,7 +235,7 @@ def joint_head(name: str, summary: str, parts: tuple[str, ...]) -> PoolingHead:
 POOLING_HEADS.register(
     PoolingHead(
         "neurogame",
-        "attention from the game of the tokens: section 3.12 of the NeuroGame paper",
+        "attention from the game of the tokens: sections 3.11 and 3.12 of the NeuroGame paper",
         lambda options: NeuroGamePooling(options.hidden_size, options.residual, **options.game),
         uses_layer=True,
     )
@@ -256,7 +256,7 @@ POOLING_HEADS.register(
 POOLING_HEADS.register(
     PoolingHead(
         "spins",
-        "128 spins that the tokens are projected to: section 7.3 of the paper, against its section 3.12",
+        "128 spins that the tokens are projected to: sections 7.3 and 7.4 of the paper, against 3.11 and 3.12",
         lambda options: SpinPooling(options.hidden_size, **options.game),
         spin_classifier,
         uses_layer=True,
