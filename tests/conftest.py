@@ -7,6 +7,8 @@ from research.data import EncoderSample, encoder_sample
 
 # Two workers on two cores: more threads than that only get in each other's way.
 torch.set_num_threads(1)
+# Warnings are errors here: which test fails must not depend on which ran first.
+torch.set_warn_always(True)
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ The tests themselves run with warnings as errors (`filterwarnings` in pyproject.
 a process of its own, with nothing excused.
 """
 
+import json
 import shlex
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from research.paths import ROOT
 from research.torture.findings import Findings, Plan
@@ -26,12 +28,14 @@ for layer in (spinformer.NeuroGameAttention(16, heads=2), spinformer.AttractorAt
     out = layer(x)
     (out[0] if isinstance(out, tuple) else out).sum().backward()
 """
+# Short, since 2^words passes are asked of each.
+PAIRS = (("A man sleeps.", "He is not awake.", "entailment"), ("A dog runs.", "A cat sits.", "contradiction"))
 COMMANDS = (
     "explain {model} 'A man sleeps.' 'Nobody is awake.'",
     "explain {model} 'A man sleeps.' 'Nobody is awake.' --passes 32 --output {out}/report.html",
     "predict {model} sample:test --output {out}/answers.jsonl",
     "evaluate {model} sample:test --output {out}",
-    "evaluate {model} sample:test --explanations --count 4 --methods shapley kernel-shap leave-one-out --passes 32 "
+    "evaluate {model} {out}/pairs.jsonl --explanations --methods shapley kernel-shap leave-one-out --passes 32 "
     "--output {out}/faithful.json",
     "train attractor --limit 256 --epochs 1 --patch 7 --output {out}/net.safetensors",
     "retrieve {out}/net.safetensors --output {out}/pictures",
@@ -43,6 +47,8 @@ def run(plan: Plan) -> Findings:
     """Imports, layers and commands; none may warn."""
     found = Findings()
     with tempfile.TemporaryDirectory() as out:
+        rows = [json.dumps(dict(zip(("premise", "hypothesis", "label"), pair, strict=True))) for pair in PAIRS]
+        Path(out, "pairs.jsonl").write_text("\n".join(rows) + "\n")
         lines = [line.format(model=default_model(), out=out) for line in COMMANDS[: plan.count(len(COMMANDS))]]
         for name, words in [
             ("every import", ["-c", WALK]),

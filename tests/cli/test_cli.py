@@ -166,7 +166,7 @@ def test_readme_python_runs(encoder, tmp_path, monkeypatch):
     (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) >= 2
-    names: dict[str, object] = {"few": load_texts("sample:train").select(range(64))}
+    names: dict[str, object] = {"few": load_texts("sample:train").select(range(160))}
     for block in blocks:
         code = block.replace("google-bert/bert-base-uncased", str(encoder))
         exec(code.replace('ground("sample:train")', "ground(few, epochs=1, subsets=1)"), names)

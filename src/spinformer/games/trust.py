@@ -32,7 +32,7 @@ STEPS = 64
 MAX_WEIGHT, MAX_MISSING = 0.1, 0.05
 # Coalitions that are drawn less often than this on average count as not drawn; what they add to the mean may be so many
 # standard errors.
-OFTEN, MAX_UNSEEN = 3.0, 2.0
+OFTEN, MAX_UNSEEN = 5.0, 2.0
 # Players up to whom all coalitions are looked at, which then costs less than a search.
 EVERY = 10
 # Peaks whose neighbours are looked at.
