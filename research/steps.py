@@ -141,6 +141,7 @@ OLD_CODE = "the code for it was removed; commit 91dd5b7 is the last that has it"
 STEPS: tuple[Step, ...] = (
     *map(_bench, ("equations", "theory", "example", "exact", "coverage", "ess", "efficiency", "presets", "targets")),
     *map(_bench, ("speed", "linear", "crossover", "explain", "gradients", "app")),
+    Step("torture", ("torture",), extra=True),
     _nli("tune"),
     _nli("base", options=(*BOTH, "vectors")),
     _nli("heads", "--seeds", "0", "1", "2", "3", "4", "5", makes=GROUNDED),

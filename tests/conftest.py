@@ -1,11 +1,14 @@
+import os
 from pathlib import Path
+
+# Two workers on two cores: more threads than that only get in each other's way, in the processes that tests start too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
 
 from research.data import EncoderSample, encoder_sample
 
-# Two workers on two cores: more threads than that only get in each other's way.
 torch.set_num_threads(1)
 # Warnings are errors here: which test fails must not depend on which ran first.
 torch.set_warn_always(True)
@@ -28,6 +31,15 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny import save_encoder
 
     return save_encoder(tmp_path_factory.mktemp("encoders") / "bert")
+
+
+@pytest.fixture
+def few_dynamics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its training, `train attractor` tries one λ and one γ, in place of 20 pairs."""
+    from spinformer.evaluate.images import dynamics
+
+    monkeypatch.setattr(dynamics, "STRENGTHS", (0.6,))
+    monkeypatch.setattr(dynamics, "INERTIAS", (0.0,))
 
 
 @pytest.fixture(autouse=True)

@@ -201,12 +201,13 @@ class TestMethod:
         assert (many[1].importance, many[1].target, many[1].passes) == ([3, 1], "neutral", 2)  # all words, none
 
     def test_in_evaluate(self, folder):
-        explainer = Explainer.from_pretrained(folder, device="cpu")
-        texts = Texts([row["premise"] for row in rows(8)], [row["hypothesis"] for row in rows(8)])
+        explainer = Explainer.from_pretrained(folder, device="cpu", samples=512)
+        pairs = rows(3, longest=4)
+        texts = Texts([row["premise"] for row in pairs], [row["hypothesis"] for row in pairs])
         scorers = [explainer.scorer(name) for name in ("weighted-banzhaf", "word-length", "shapley")]
         table = compare(scorers, explainer.classifier, texts, [Comprehensiveness()], progress=False)
         assert list(table.values) == ["weighted-banzhaf", "word-length", "shapley"]
-        assert table.summary("word-length", "comprehensiveness").count == 8
+        assert table.summary("word-length", "comprehensiveness").count == 3
         assert table.costs["word-length"].passes == 0
         result = Study(explainer, texts).measure(scorers, seeds=(0, 1))
         assert "word-length" in str(result)
@@ -217,9 +218,9 @@ class TestMethod:
         saved = tmp_path / "explanation.json"
         assert main(["explain", str(folder), *TEXT, "--method", method, "--device", "cpu", "--output", str(saved)]) == 0
         assert json.loads(saved.read_text())["method"] == method
-        data, report = save_rows(tmp_path / "texts.jsonl", 6), tmp_path / "report.json"
+        data, report = save_rows(tmp_path / "texts.jsonl", 3), tmp_path / "report.json"
         command = ["evaluate", folder, data, "--explanations", "--methods", method, "shapley", "--output", report]
-        assert main(list(map(str, [*command, "--device", "cpu", "--count", "6"]))) == 0
+        assert main(list(map(str, [*command, "--device", "cpu", "--count", "3"]))) == 0
         assert set(json.loads(report.read_text())["faithfulness"]["methods"]) == {method, "shapley"}
         capsys.readouterr()
 

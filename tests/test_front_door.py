@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.fresh import TRANSFORMERS, run
+
 # Libraries that extras bring.
 EXTRAS = ("transformers", "datasets", "matplotlib", "gradio", "shap", "shapiq", "pandas", "PIL", "yaml", "accelerate")
 ONE_LINE = re.compile(r"[\w.]+ is not installed; `pip install 'spinformer\[\w+\]'` brings it")
@@ -22,19 +24,15 @@ NAMES = ("Explainer", "explain", "ground", "load_classifier", "Explanation", "Ne
 CORE = ("Explanation", "NeuroGameAttention", "AttractorAttention")
 
 
-def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-
-
-def answer(code):
+def answer(code, **options):
     """What the code prints last, as JSON."""
-    done = run(code)
+    done = run(code, **options)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_every_name_is_there():
-    done = run(f"import spinformer as s; {', '.join(f's.{name}' for name in NAMES)}")
+    done = run(f"import spinformer as s; {', '.join(f's.{name}' for name in NAMES)}", imports=TRANSFORMERS)
     assert done.returncode == 0, done.stderr
     code = "import json, spinformer; print(json.dumps([spinformer.__all__, dir(spinformer)]))"
     public, listed = answer(code)
@@ -58,15 +56,20 @@ def test_importing_loads_torch_and_nothing_else():
 
 
 def test_importing_takes_no_longer_than_torch():
-    """The package without torch takes at most a tenth of what torch takes."""
+    """The package without torch takes at most a tenth of what torch takes, in one of three processes."""
     code = (
         "import json, time\n"
         "start = time.perf_counter(); import torch; torch_seconds = time.perf_counter() - start\n"
         "start = time.perf_counter(); import spinformer; seconds = time.perf_counter() - start\n"
         "print(json.dumps([torch_seconds, seconds]))"
     )
-    torch_seconds, seconds = min((answer(code) for _ in range(3)), key=lambda pair: pair[1] / pair[0])
-    assert seconds <= 0.1 * torch_seconds
+
+    def quick():
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        torch_seconds, seconds = json.loads(done.stdout)
+        return seconds <= 0.1 * torch_seconds
+
+    assert any(quick() for _ in range(3))
 
 
 def test_the_function_and_the_package_of_one_name():
@@ -76,7 +79,7 @@ def test_the_function_and_the_package_of_one_name():
             "import json; print(json.dumps([callable(spinformer.explain), hasattr(spinformer.explain, 'METHODS'), "
             "hasattr(spinformer.explain, 'record')]))"
         )
-        assert answer(code) == [True, True, True], first
+        assert answer(code, imports=TRANSFORMERS) == [True, True, True], first
 
 
 class TestWithoutExtras:

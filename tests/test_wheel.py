@@ -188,7 +188,7 @@ def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
         "bench exact",
         "torture --only files",
         "reproduce nli --stage heads --data .",
-        "train attractor --limit 64 --epochs 1 --patch 7 --output net.safetensors",
+        "train attractor --limit 16 --epochs 1 --patch 7 --sites 2 --output net.safetensors",
     ]
     assert {command for command in COMMANDS if not command.startswith("reproduce")} <= {
         name for name in COMMANDS for command in commands if command.startswith(name)

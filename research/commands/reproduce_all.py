@@ -110,7 +110,7 @@ def _command(step: Step, inputs: dict[str, str], args: argparse.Namespace) -> li
     words = step.command(inputs, args.runs, str(ROOT / CHECKPOINT))
     if step.words[0] == "train":
         return words
-    return [*words, "--output" if step.words[0] == "bench" else "--results", str(args.results)]
+    return [*words, "--output" if step.words[0] in ("bench", "torture") else "--results", str(args.results)]
 
 
 def _made(step: Step, results: Path) -> bool:

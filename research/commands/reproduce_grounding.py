@@ -144,7 +144,7 @@ def _measure(
     """The outcome of one run of a stage, from file if it is there. texts: as `_texts` returns them."""
     from research.experiments import exactness, grounding
     from research.experiments.games import load_game
-    from spinformer.models.game_head import weights_digest
+    from spinformer.models.identity import weights_digest
     from spinformer.models.loading import load_classifier
 
     model, tokenizer = load_classifier(folder, device=args.device)

@@ -20,7 +20,8 @@ from spinformer.explain.methods import all_methods, get_method
 from spinformer.explain.methods.additive import AdditiveExplainer
 from spinformer.explain.scoring import Scorer
 from spinformer.models.additive import RECORD
-from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game, weights_digest
+from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
+from spinformer.models.identity import weights_digest
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 

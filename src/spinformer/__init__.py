@@ -13,8 +13,9 @@ from spinformer._base.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from spinformer.attention import AttractorAttention, NeuroGameAttention
-    from spinformer.explain.explainer import Explainer, explain, ground
+    from spinformer.explain.explainer import Explainer
     from spinformer.explain.explanation import Explanation
+    from spinformer.explain.one_line import explain, ground
     from spinformer.models.loading import load_classifier
 
 __version__ = "0.1.0"
@@ -34,12 +35,14 @@ __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
         "spinformer.attention": ("AttractorAttention", "NeuroGameAttention"),
-        "spinformer.explain.explainer": ("Explainer", "explain", "ground"),
+        "spinformer.explain.explainer": ("Explainer",),
+        "spinformer.explain.one_line": ("explain", "ground"),
         "spinformer.explain.explanation": ("Explanation",),
         "spinformer.models.loading": ("load_classifier",),
     },
     extras={
         "spinformer.explain.explainer": ("transformers", "nli"),
+        "spinformer.explain.one_line": ("transformers", "nli"),
         "spinformer.models.loading": ("transformers", "nli"),
     },
 )

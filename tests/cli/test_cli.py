@@ -2,8 +2,8 @@
 
 import re
 import shlex
-import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,9 +13,11 @@ import torch
 from spinformer import cli
 from spinformer._base import records
 from spinformer.cli import COMMANDS, main, research
+from spinformer.data import images
 from spinformer.data.sources import load_texts
 from spinformer.models import shipped
 from spinformer.training.game import hold_out
+from tests import fresh
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,22 +63,40 @@ def test_bad_input_is_one_line(capsys):
     assert "Traceback" not in captured.err
 
 
+@pytest.fixture
+def few(monkeypatch):
+    """Of every source of texts the first 100, and 200 digits."""
+    load_images = images.load_images
+
+    def few_images(source):
+        found = load_images(source)
+        return replace(found, train=found.train[:200], test=found.test[:50])
+
+    monkeypatch.setattr(images, "load_images", few_images)
+    for module in ("cli.demo_classifier", "training.classifier.train"):
+        monkeypatch.setattr(
+            f"spinformer.{module}.load_texts", lambda *args, **options: load_texts(*args, **options).select(range(100))
+        )
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("few")
 def test_demo(tmp_path, capsys):
     assert main(["demo", "--output", str(tmp_path), "--epochs", "1", "--small-epochs", "1"]) == 0
     shown = capsys.readouterr().out
     assert "0.7858  0.8587  0.7599" in shown
-    accuracy = re.search(r"500 pairs: accuracy ([0-9.]+)%", shown)
+    accuracy = re.search(r"100 pairs: accuracy ([0-9.]+)%", shown)
     assert accuracy is not None
-    assert float(accuracy[1]) > 80  # the shipped classifier, on the embedded test pairs
-    assert "2,000 pairs in" in shown
+    assert float(accuracy[1]) > 75  # the shipped classifier, on the first of the embedded test pairs
+    assert "100 pairs in" in shown
+    assert "200 digits, 1 epochs" in shown
     assert "awake" in (tmp_path / "explanations.html").read_text()
     assert (tmp_path / "trajectory.png").stat().st_size > 1000
     for path in (tmp_path / "explanations.html", tmp_path / "trajectory.png"):
         assert f": {path}" in shown
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few")
 def test_demo_without_a_checkpoint(tmp_path, monkeypatch, capsys):
     """As from the wheel, in an empty folder: one line says what needs --model, and the rest goes on."""
     monkeypatch.chdir(tmp_path)
@@ -140,7 +160,7 @@ def test_only_the_module_of_the_command_is_imported():
         "assert not others & set(sys.modules), others & set(sys.modules)\n"
         "assert 'transformers' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = fresh.run(code)
     assert done.returncode == 0, done.stderr
 
 
@@ -197,5 +217,5 @@ def test_import_needs_torch_alone():
         "heavy = {'transformers', 'datasets', 'matplotlib', 'shapiq', 'PIL', 'pyarrow', 'gradio'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = fresh.run(code)
     assert done.returncode == 0, done.stderr

@@ -18,7 +18,8 @@ from spinformer.cli import main
 from spinformer.cli.failures import LONGEST, TRACE, explain_failure
 from spinformer.explain import Explanation
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from spinformer.models.identity import weights_digest
 from tests.tiny import NLI, bert, nli_classifier, save_rows, tokenizer
 
 ONE = ["a man", "a dog", "--device", "cpu"]
@@ -144,6 +145,7 @@ def test_weights_that_are_not_finite(place, capsys):
     assert not Path("retrieved").exists()
 
 
+@pytest.mark.usefixtures("few_dynamics")
 def test_a_training_that_diverges_keeps_the_old_network(place, capsys):
     path = place / "net.safetensors"
     old = path.read_bytes()

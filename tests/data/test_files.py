@@ -3,8 +3,6 @@
 import csv
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from spinformer._base.files import sha256
 from spinformer.data.files import read_texts
 from spinformer.data.texts import NLI_LABELS, join_texts
+from tests import fresh
 
 Row = dict[str, Any]
 PAIRS: list[Row] = [
@@ -186,5 +185,6 @@ def test_nothing_beyond_the_core_is_imported():
         "import sys; sys.modules.update(dict.fromkeys(('datasets', 'pyarrow', 'transformers'))); "
         "from spinformer.data.sources import load_texts; print(len(load_texts('sample:dev')))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = fresh.run(code)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "500"

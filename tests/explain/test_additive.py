@@ -42,7 +42,7 @@ def test_learns_an_additive_game(classes):
 def test_beats_equal_shares_on_a_network():
     made = classifier()
     explainer = AdditiveExplainer(made, layers=(0, -1), width=64)
-    explainer.train(texts(300), passes=60_000, quiet=True)
+    explainer.train(texts(300), passes=20_000, quiet=True)
     held = words(texts(12, seed=3))
     exact = exact_values(ConfidenceGame(made, held), "SV")
     equal = held.mask * exact.sum(-1, keepdim=True) / held.counts[:, None]

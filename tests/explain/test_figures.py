@@ -20,7 +20,8 @@ from spinformer.explain.render import figures
 from spinformer.explain.render.canvas import drawable_text, text_color_on
 from spinformer.explain.render.scale import scales_of
 from spinformer.explain.traces import TemperatureSweep
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from spinformer.models.identity import weights_digest
 from tests.explain import toys
 from tests.explain.examples import HOSTILE, NOTE, every, explanation, scored
 

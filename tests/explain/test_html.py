@@ -189,7 +189,7 @@ class TestContents:
     def test_the_explained_class_where_it_is_not_the_decision(self):
         source = to_html(every()["another class"])
         assert "(70.0%), explained for <bdi>other &amp; &lt;u&gt;</bdi> (30.0%)</h2>" in source
-        assert "words spoke for the explained class" in source
+        assert "words spoke for <bdi>the class other &amp; &lt;u&gt;</bdi>" in source
         assert "words spoke for the decision" in to_html(every()["pair"])
 
     def test_outline(self, page):

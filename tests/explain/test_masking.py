@@ -12,7 +12,8 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer, explain
 from spinformer.games import exact_values
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from tests import tiny
 from tests.explain.toys import bert, tokenizer

@@ -8,7 +8,8 @@ from spinformer.data.words import split_words
 from spinformer.explain import Explainer
 from spinformer.games import exact_values
 from spinformer.games.quadrature import GAME_INDICES
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.models.misfit import PAIR_FEATURES, WORD_FEATURES, ErrorScale, Misfit
 from tests.explain.toys import bert, tokenizer

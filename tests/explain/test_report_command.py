@@ -12,7 +12,8 @@ from spinformer.explain import Explainer, Explanation
 from spinformer.explain.methods import all_methods
 from spinformer.explain.methods.additive import AdditiveExplainer
 from spinformer.explain.render.html import to_html
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from spinformer.models.identity import weights_digest
 from tests.tiny import NLI, bert, rows, save_rows, tokenizer
 
 TEXT = ("a man runs", "the dog sleeps")

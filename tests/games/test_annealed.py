@@ -154,15 +154,18 @@ def test_odd_and_small_budgets(budget):
 
 @pytest.mark.parametrize("make", GAMES)
 def test_coverage(make):
-    """300 estimates from 20 groups, 20 games: 95% intervals hold the exact value in 90 to 98%, over all players."""
+    """160 estimates from 20 groups, 20 games: 95% intervals hold the exact value in 90 to 99%, over all players.
+
+    These are two standard errors or more even if all players erred together: sqrt(0.95 * 0.05 / 160) is 0.017.
+    """
     game = make(batch=20, players=6, seed=3)
     exact = exact_values(game, "BV", "gibbs", 0.25)
     inside = []
-    for seed in range(15):
+    for seed in range(8):
         arguments = {"temperature": 0.25, "seed": torch.tensor(1000 + seed), **GIBBS}
         low, high = estimate_values(game, "BV", 20 * GROUP, **arguments).interval()
         inside.append((low <= exact) & (exact <= high))
-    assert 0.9 < float(torch.stack(inside).double().mean()) < 0.98
+    assert 0.9 < float(torch.stack(inside).double().mean()) < 0.99
 
 
 @pytest.fixture(scope="module")

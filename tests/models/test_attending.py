@@ -16,8 +16,9 @@ from spinformer.data.words import split_words
 from spinformer.explain import Explainer
 from spinformer.games import Game
 from spinformer.models.attending import FLOOR, RANGE
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.hidden_states import hidden_states
+from spinformer.models.identity import weights_digest
 from spinformer.training.game import draw_coalitions
 from tests import tiny
 
@@ -135,7 +136,7 @@ class TestLoops:
         coalitions = self.coalitions(words)
         with torch.no_grad():
             expected = self.by_loops(head, model, words, coalitions)
-            found = head.games(model, words).log_probabilities(coalitions)
+            found = head.games(model, words).logits(coalitions)
         torch.testing.assert_close(found, expected, atol=2e-5, rtol=1e-4)
         assert float(expected.exp().var(1).max()) > 1e-3  # coalitions differ
 
@@ -145,7 +146,7 @@ class TestLoops:
         weight = torch.randn(3, 2, 3, generator=torch.Generator().manual_seed(1))
         parameters = dict(head.named_parameters())
         answers = (
-            head.games(model, words).log_probabilities(coalitions),
+            head.games(model, words).logits(coalitions),
             self.by_loops(head, model, words, coalitions),
         )
         gradients = [torch.autograd.grad((each * weight).sum(), list(parameters.values())) for each in answers]
@@ -161,15 +162,15 @@ class TestBatches:
         games = head.games(model, words)
         drawn = draw_coalitions(words.mask, 6, seed=1)
         with torch.no_grad():
-            together = games.log_probabilities(drawn)
+            together = games.logits(drawn)
             for row, count in enumerate(words.counts.tolist()):
                 single = split_words(tokenizer(special), TEXTS.select([row]), 64)
                 alone = head.games(model, single)
                 own = drawn[row : row + 1, :, :count]
-                torch.testing.assert_close(alone.log_probabilities(own)[0], together[row], atol=1e-5, rtol=1e-4)
+                torch.testing.assert_close(alone.logits(own)[0], together[row], atol=1e-5, rtol=1e-4)
                 chosen = games.select([row], count)
                 assert chosen.mask.shape == (1, count)
-                torch.testing.assert_close(chosen.log_probabilities(own)[0], together[row], atol=1e-5, rtol=1e-4)
+                torch.testing.assert_close(chosen.logits(own)[0], together[row], atol=1e-5, rtol=1e-4)
                 for found, expected in zip(chosen.features, alone.features, strict=True):
                     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
                 torch.testing.assert_close(chosen.game().evaluate(own), games.game()(drawn)[row : row + 1])
@@ -178,14 +179,14 @@ class TestBatches:
         """A coalition that names words that are not there is that of the words that are."""
         games, everything = head.games(model, words), torch.ones_like(words.mask)[:, None]
         with torch.no_grad():
-            assert torch.equal(games.log_probabilities(everything), games.log_probabilities(words.mask[:, None]))
+            assert torch.equal(games.logits(everything), games.logits(words.mask[:, None]))
 
     def test_several_texts_at_once(self, head, model, words):
         games, drawn = head.games(model, words), draw_coalitions(words.mask, 4, seed=3)
         width = int(words.counts[:2].max())
         with torch.no_grad():
-            expected = games.log_probabilities(drawn)[[1, 0]]
-            found = games.select([1, 0], width).log_probabilities(drawn[[1, 0], :, :width])
+            expected = games.logits(drawn)[[1, 0]]
+            found = games.select([1, 0], width).logits(drawn[[1, 0], :, :width])
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
     def test_some_games_of_a_batch(self, head, model, words):
@@ -205,16 +206,14 @@ class TestEnds:
         games = head.games(model, words)
         real = states_of(model, words)[0].softmax(-1)
         with torch.no_grad():
-            torch.testing.assert_close(
-                games.log_probabilities(words.mask[:, None]).exp()[:, 0], real, atol=1e-6, rtol=0
-            )
+            torch.testing.assert_close(games.logits(words.mask[:, None]).exp()[:, 0], real, atol=1e-6, rtol=0)
             for target in range(3):
                 value = games.game(torch.full((3,), target)).evaluate(words.mask[:, None])[:, 0]
                 torch.testing.assert_close(value, real[:, target], atol=1e-6, rtol=0)
 
     def test_no_words_are_finite(self, head, model, words):
         nothing = torch.zeros_like(words.mask)[:, None]
-        answers = head.games(model, words).log_probabilities(nothing)
+        answers = head.games(model, words).logits(nothing)
         assert bool(answers.isfinite().all())
         torch.testing.assert_close(answers.exp().sum(-1), torch.ones(3, 1))
         gradients = torch.autograd.grad(answers.square().sum(), list(head.parameters()), allow_unused=True)
@@ -234,5 +233,5 @@ class TestEnds:
         assert loaded.config == head.config
         drawn = draw_coalitions(words.mask, 2, seed=0)
         with torch.no_grad():
-            found, expected = (each.games(model, words).log_probabilities(drawn) for each in (loaded, head))
+            found, expected = (each.games(model, words).logits(drawn) for each in (loaded, head))
         assert torch.equal(found, expected)

@@ -10,7 +10,8 @@ import torch
 pytest.importorskip("transformers")
 
 from spinformer.models import GameHead, NeuroGameConfig, load_classifier
-from spinformer.models.game_head import GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHeadConfig
+from spinformer.models.identity import weights_digest
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from tests.models.test_neurogame import inputs
 from tests.tiny import NLI, tokenizer

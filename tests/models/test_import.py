@@ -1,18 +1,18 @@
 """`import spinformer.models` in fresh processes: the Auto classes know our models; transformers may be absent."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import fresh
 
 ROOT = Path(__file__).parents[2]
 CHECKPOINT = ROOT / "checkpoints" / "neurogame-minilm-nli"
 
 
-def run(code: str) -> str:
+def run(code: str, imports: str = fresh.TORCH) -> str:
     """What a fresh interpreter prints."""
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    done = fresh.run(code, imports=imports, folder=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -30,7 +30,7 @@ model = AutoModelForSequenceClassification.from_pretrained({str(CHECKPOINT)!r})
 print(type(model).__name__, type(AutoConfig.for_model("neurogame")).__name__)
 print(type(AutoConfig.for_model("spinformer-words")).__name__, type(AutoModel.from_config(model.config)).__name__)
 """
-    assert run(code).splitlines() == [
+    assert run(code, fresh.TRANSFORMERS).splitlines() == [
         "NeuroGameForSequenceClassification NeuroGameConfig",
         "WordConfig NeuroGameModel",
     ]

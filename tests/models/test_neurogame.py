@@ -11,10 +11,10 @@ pytest.importorskip("transformers")
 
 from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification, pipeline
 
+from spinformer.models.lengths import check_max_length
 from spinformer.models.neurogame import NeuroGameConfig, NeuroGameForSequenceClassification, NeuroGameModel
 from spinformer.models.neurogame.encoder import is_any_of
 from spinformer.models.pooling import POOLING_HEADS, FirstToken, Mean, SoftmaxAttention
-from spinformer.models.predict import check_max_length
 from tests.tiny import NLI, WORDS, save_encoder, tokenizer
 
 PAIRS = [("a man runs", "the man sleeps not"), ("two red dog", "a cat"), ("the woman eats outside inside", "a a a dog")]

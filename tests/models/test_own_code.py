@@ -4,7 +4,6 @@ import ast
 import io
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from spinformer.explain import Explainer
 from spinformer.models import NeuroGameForSequenceClassification, load_classifier
 from spinformer.models.loading import load_config, load_encoder, load_tokenizer
 from spinformer.training.distil import load_neighbour_model
+from tests import fresh
 from tests.tiny import NLI, bert, nli_classifier, save_rows, tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -104,8 +104,8 @@ def test_no_entry_runs_it(folder, tmp_path, capsys):
 
 
 def test_a_yes_on_standard_input_is_a_text_and_no_answer(folder, tmp_path):
-    command = [sys.executable, "-m", "spinformer", "predict", str(folder), "--device", "cpu"]
-    done = subprocess.run(command, input="1\n", capture_output=True, text=True, check=False, timeout=120)
+    code = f"from spinformer.cli import main\nraise SystemExit(main(['predict', {str(folder)!r}, '--device', 'cpu']))"
+    done = fresh.run(code, imports=fresh.TRANSFORMERS, given="1\n")
     assert done.returncode == 2
     assert done.stdout == ""
     expected = f"spinformer predict: {folder} needs Python code of its own, which is never run"

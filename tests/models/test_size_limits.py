@@ -14,7 +14,8 @@ from spinformer.explain import Explainer
 from spinformer.models import NeuroGameForSequenceClassification, load_classifier
 from spinformer.models.additive import AdditiveNetwork
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
-from spinformer.models.game_head import GameHead, GameHeadConfig, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig
+from spinformer.models.identity import weights_digest
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.size_limits import WeightSizes, bounded_build
 from tests.tiny import NLI, nli_classifier, tokenizer

@@ -11,7 +11,19 @@ import torch
 from hypothesis import strategies as st
 
 import spinformer
-from spinformer.explain import METHODS, Context, Explainer, Explanation, Method, Pair, Word, explain, ground
+from spinformer.data.texts import Texts
+from spinformer.explain import (
+    METHODS,
+    Context,
+    Explainer,
+    Explanation,
+    Method,
+    Pair,
+    Word,
+    explain,
+    explain_corpus,
+    ground,
+)
 from spinformer.games import exact_values
 from spinformer.models.masked import ConfidenceGame
 from tests import tiny
@@ -45,6 +57,34 @@ def test_shapley_values_add_up(pair, target, method, spend):
     assert abs(sum(found.probabilities.values()) - 1) < 1e-5
     assert found.label == max(found.probabilities, key=found.probabilities.get)
     assert [word.text for word in found.words] == " ".join(pair).split()
+
+
+@law(
+    "explain.explain_corpus",
+    share=2,
+    rows=st.lists(pairs, min_size=1, max_size=5),
+    part=st.integers(1, 4),
+    world=st.integers(1, 3),
+    kept=st.integers(0, 3),
+)
+def test_a_corpus_is_the_same_in_whatever_parts_by_however_many(rows, part, world, kept):
+    """Every row once, in its place, and the same bytes from one process and from several."""
+    corpus = Texts([first for first, _ in rows], [second for _, second in rows])
+    with tempfile.TemporaryDirectory() as folder:
+        one, many = Path(folder) / "one.jsonl", Path(folder) / "many.jsonl"
+        explain_corpus(grounded(), corpus, one, part=part, pairs=kept, shard=(0, 1))
+        ends = [
+            explain_corpus(grounded(), corpus, many, part=part, pairs=kept, shard=(rank, world))
+            for rank in reversed(range(world))
+        ]
+        assert ends[-1] == many
+        assert many.read_bytes() == one.read_bytes()
+        found = [json.loads(line) for line in one.read_text().splitlines()]
+        assert sorted(path.name for path in Path(folder).iterdir()) == ["many.jsonl", "one.jsonl"]
+    assert [(row["row"], row["text"], row["text_pair"]) for row in found] == [
+        (place, *pair) for place, pair in enumerate(rows)
+    ]
+    assert all(len(row["interaction"]) <= kept for row in found)
 
 
 @law("explain.Explainer", share=6, pair=pairs, method=st.sampled_from(["kernel-shap", "shapley"]))

@@ -116,7 +116,7 @@ def test_a_game_is_the_classifiers_answer_to_the_full_text(given, target, seed):
         coalitions = torch.rand(len(given), 4, words.mask.shape[1], generator=generator(seed)) < 0.5
         values = torch.stack([games.game(torch.full((len(given),), one))(coalitions) for one in range(3)])
         assert_near(values.sum(0), torch.ones(len(given), 4), 1e-5)
-        assert_near(games.log_probabilities(coalitions).exp()[..., target], values[target], 1e-5, size=1)
+        assert_near(games.logits(coalitions).exp()[..., target], values[target], 1e-5, size=1)
         with tempfile.TemporaryDirectory() as folder:
             head.save(Path(folder))
             loaded = GameHead.load(Path(folder), classifier())

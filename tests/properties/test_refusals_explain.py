@@ -48,7 +48,12 @@ TARGET = values(
 )
 OPTIONS = {
     **{"masking": name(optional=True), "samples": both(count(0), values(three=3, too_many=2**21)), "weighting": name()},
-    **{"seconds": number(optional=True), "temperature": number(), "max_length": count(1), "batch_size": count(1)},
+    **{
+        "seconds": number(optional=True),
+        "temperature": number(),
+        "max_length": count(4, optional=True),
+        "batch_size": count(1),
+    },
     **{"seed": count(0), "bf16": values(text="yes", number=3), "game": instance(optional=True)},
     **{"additive": instance(optional=True), "model": instance(), "tokenizer": instance()},
 }
@@ -80,7 +85,6 @@ LEARN = {
             "hidden",
             "readout",
             "reads",
-            "max_length",
         )
     },
     **{"learning_rate": number(), "weight_decay": number(0.0, closed=True), "warmup": number(0.0, 1.0, closed=True)},
@@ -88,6 +92,7 @@ LEARN = {
         "masking": name(),
         "form": name(),
         "seed": count(0),
+        "max_length": count(0),
         "layers": values(beyond=(99,), words=("a",), number=3, fraction=(0.5,)),
     },
     **{"texts": CORPUS, "nonsense": values(given=3)},

@@ -75,7 +75,7 @@ def test_the_table_has_the_mean_and_the_range_over_seeds():
 
 
 def test_the_field_setting_learns_and_its_attention_is_nearly_uniform():
-    digits = data.load_images("sample").train[:800]
+    digits = data.load_images("sample").train[:200]
     config, recipe = preset("field", patch=4)
     network = AttractorNetwork(config)
     history = train_attractor(network, digits, recipe, quiet=True)

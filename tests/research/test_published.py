@@ -73,16 +73,17 @@ def test_ablations_change_one_thing_each(tmp_path):
 def corpora(tmp_path_factory):
     folder = tmp_path_factory.mktemp("published")
     for seed, name in enumerate(("snli_train", "mnli_train", "snli_dev", "snli_test", "mnli_dev_matched")):
-        text = "".join(json.dumps(row) + "\n" for row in rows(40 if "train" in name else 12, seed, longest=5))
+        text = "".join(json.dumps(row) + "\n" for row in rows(40 if "train" in name else 6, seed, longest=5))
         (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     return folder
 
 
 @pytest.fixture
 def command(corpora, encoder, tmp_path, monkeypatch):
-    few = {name: group[:3] for name, group in negation_cases().items()}
+    few = {name: group[:2] for name, group in negation_cases().items()}
     monkeypatch.setattr(layer_reading, "negation_cases", lambda: few)
     monkeypatch.setattr(layer_reading, "DRAWS", 2)
+    monkeypatch.setattr(layer_reading, "TARGET_SAMPLES", 32)
     words = ["reproduce", "nli", "--data", str(corpora), "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
     words += ["--encoder", f"minilm={encoder}", "--encoder", f"mpnet={encoder}", "--seeds", "0"]
     return lambda stage, **change: [*words, "--stage", stage, "--change", json.dumps({**QUICK, **change})]
@@ -99,12 +100,12 @@ def test_stage_paper(command, tmp_path):
     assert runs["cls"]["added"] == (width * width + width) + (width * 3 + 3)
     for name, run in runs.items():
         assert set(run["scores"]) == {"snli_dev", "snli_test", "mnli_dev_matched"}
-        assert sum(map(sum, run["scores"]["snli_test"]["confusion"])) == 12
+        assert sum(map(sum, run["scores"]["snli_test"]["confusion"])) == 6
         assert run["scores"]["snli_test"]["names"] == list(NLI)
         methods = set(run["reading"]["faithfulness"]["methods"])
         assert {"leave-one-out", "random"} <= methods
         assert ("layer" in methods) == ("signs" in run["reading"]) == (name != "cls")
-        assert run["reading"]["texts"] == 12
+        assert run["reading"]["texts"] == 6
     assert runs["paper"]["scores"]["snli_test"]["game"]["ess_mean"] <= 25
     assert str(tmp_path) not in json.dumps(record)  # no folder of this machine
     for table in (tables.published, tables.confusion, tables.signs, tables.neutral):

@@ -50,7 +50,8 @@ def test_cases_are_counted(monkeypatch):
     assert found.cases["laws"] == 12
 
 
-def test_too_few_cases_are_a_failure(monkeypatch):
-    monkeypatch.setattr(properties, "TESTS", Path("tests/properties/test_registry.py"))
+def test_too_few_cases_are_a_failure(monkeypatch, tmp_path):
+    (tmp_path / "test_none.py").write_text("def test_no_law():\n    pass\n")
+    monkeypatch.setattr(properties, "TESTS", tmp_path)
     found = properties.run(Plan(scale=0.001))
     assert [failure for failure in found.failures if "expected at least 10 generated inputs; there were 0" in failure]

@@ -10,7 +10,8 @@ from safetensors.torch import save_file
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games import exact_values
-from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers, weights_digest
+from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers
+from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.training.game import GroundingOptions, draw_coalitions, train_game_head
 from tests.tiny import NLI, bert, rows, tokenizer
@@ -43,7 +44,7 @@ class TestHead:
         words = split_words(tokenizer(), texts(5), 64)
         games = head.games(classifier, words)
         real = classifier(**words.inputs).logits.softmax(-1)
-        torch.testing.assert_close(games.log_probabilities(words.mask[:, None]).exp().squeeze(1), real)
+        torch.testing.assert_close(games.logits(words.mask[:, None]).exp().squeeze(1), real)
 
     def test_shapley_values_sum_to_what_the_words_add(self, classifier, head):
         words = split_words(tokenizer(), texts(4).select([0]), 64)

@@ -9,8 +9,8 @@ from spinformer.explain.explainer import Explainer
 from spinformer.explain.grounded import GroundedClassifier, find_game_head
 from spinformer.games import exact_values
 from spinformer.models import NeuroGameForSequenceClassification
-from spinformer.models.game_head import PredictedGames
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
+from spinformer.models.predicted_games import PredictedGames
 from spinformer.training.classifier.grounded_objective import grounded_loss
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.train import train_classifier
@@ -60,7 +60,7 @@ class TestTogether:
         words = split_words(tokenizer, texts.select(range(8)), 64)
         games = GroundedClassifier(model, model.game).games(words)
         real = model(**words.inputs).logits.softmax(-1)
-        torch.testing.assert_close(games.log_probabilities(words.mask[:, None]).exp().squeeze(1), real)
+        torch.testing.assert_close(games.logits(words.mask[:, None]).exp().squeeze(1), real)
 
     def test_the_game_is_what_the_model_says_of_parts(self, trained):
         _, model, tokenizer, texts = trained
@@ -159,7 +159,7 @@ def test_the_objective_by_hand(batch):
     game = PredictedGames(
         model.game.readout, full.features * players[..., None], full.logits.detach().log_softmax(-1), players
     )
-    told = game.log_probabilities(coalition[:, None]).squeeze(1)[part]
+    told = game.logits(coalition[:, None]).squeeze(1)[part]
     wanted = torch.nn.functional.kl_div(told, parts.detach().softmax(-1), reduction="none").sum(-1)
     torch.testing.assert_close(apart, wanted, rtol=1e-4, atol=1e-6)
     cross = torch.nn.functional.cross_entropy

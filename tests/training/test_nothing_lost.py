@@ -44,7 +44,7 @@ def grounded(tmp_path):
 
 
 @pytest.fixture
-def attractor(tmp_path):
+def attractor(tmp_path, few_dynamics):
     sizes = ["--limit", "60", "--epochs", "1", "--batch", "20", "--patch", "7"]
     return ["train", "attractor", "--output", str(tmp_path / "net.safetensors"), *sizes, "--device", "cpu"]
 

@@ -28,15 +28,16 @@ def message_html(text: str) -> str:
 
 
 def _decision(explanation: Explanation) -> str:
+    shown = explanation.probabilities if explanation.outputs != "scores" else {}
     bars = "".join(
         f'<div class="bar{" chosen" if name == explanation.label else ""}">'
         f'<span class="name">{markup.isolate(name)}</span>'
         f'<span class="track"><span class="fill" style="width:{100 * probability:.1f}%"></span></span>'
         f'<span class="probability">{probability:.1%}</span></div>'
-        for name, probability in explanation.probabilities.items()
+        for name, probability in shown.items()
     )
-    probability = explanation.probabilities[explanation.label]
-    title = f'<h2 class="decision">{markup.isolate(explanation.label)} <small>{probability:.1%}</small></h2>'
+    answer = layout.answer(explanation, explanation.label)
+    title = f'<h2 class="decision">{markup.isolate(explanation.label)} <small>{answer}</small></h2>'
     base = markup.base_paragraph(explanation)
     return f'{markup.note_box(explanation)}<section class="card">{title}{bars}{base}</section>'
 

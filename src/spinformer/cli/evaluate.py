@@ -57,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if evaluate_explanations.is_requested(args):
         return evaluate_explanations.run(args)
     from spinformer.data.sources import load_texts
+    from spinformer.models.lengths import resolve_max_length
 
     args.batch_size = BATCH_SIZE if args.batch_size is None else args.batch_size
     if args.output is not None:
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         sets[_key(source, sets)] = load_texts(source, names=args.data_labels, **options)
     model, tokenizer = load_classifier(args.model, device=args.device)
     names = class_names(model, args.labels)
+    args.max_length = resolve_max_length(model, tokenizer, args.max_length)
     for texts in sets.values():
         map_classes(names, texts)  # refuses classes that do not fit before any work
     evaluations = {

@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
         atomic_text(args.output, json.dumps(outcome, indent=1, allow_nan=False) + "\n")
         print(f"  -> {args.output}")
     if args.name is not None:
-        options = {name: getattr(args, name) for name in ("count", "seeds", "passes", "max_length", "device")}
+        options = {name: getattr(args, name) for name in ("count", "seeds", "passes", "device")}
+        options["max_length"] = explainer.max_length
         if plan is not None:
             options |= {name: getattr(args, name) for name in ("exact", "exact_words", "exact_settings", "peers")}
         digests = texts.digests + (() if highlights is None else highlights.texts.digests)
@@ -151,7 +152,7 @@ def _explainer(args: argparse.Namespace) -> Explainer:
         seed=args.seeds[0],
     )
     if args.additive is not None:
-        explainer.additive = _additive_explainer(args, explainer.classifier)
+        explainer.additive = _additive_explainer(args, explainer.classifier, explainer.max_length)
     return explainer
 
 
@@ -169,7 +170,7 @@ def _plan(args: argparse.Namespace, explainer: Explainer, texts: Texts) -> evalu
     return evaluate_exactness.Plan.of(args, own, texts)
 
 
-def _additive_explainer(args: argparse.Namespace, classifier: MaskedClassifier) -> AdditiveExplainer:
+def _additive_explainer(args: argparse.Namespace, classifier: MaskedClassifier, length: int) -> AdditiveExplainer:
     """The saved one, or one that is trained on the texts."""
     if Path(args.additive).is_dir():
         return AdditiveExplainer.load(Path(args.additive), classifier)
@@ -177,5 +178,5 @@ def _additive_explainer(args: argparse.Namespace, classifier: MaskedClassifier) 
 
     texts = load_texts(args.additive, **text_columns(args.columns, labelled=False))
     additive = AdditiveExplainer(classifier, seed=args.seeds[0])
-    additive.train(texts, passes=args.additive_passes, max_length=args.max_length, seed=args.seeds[0])
+    additive.train(texts, passes=args.additive_passes, max_length=length, seed=args.seeds[0])
     return additive

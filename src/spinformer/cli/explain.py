@@ -6,9 +6,13 @@ Blue words speak for the explained class, orange ones against it.
 
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
 Many, in one report: spinformer explain MODEL --file pairs.csv --html report.html --figures pictures
+A corpus:            spinformer explain MODEL texts.jsonl --output explained.parquet
+A corpus is read from JSONL, CSV, TSV or Parquet, and written as JSONL, CSV or Parquet, a row for each text.
+Stopped, it goes on when the same command is given again; torchrun and accelerate share it among processes.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from spinformer.explain.inputs import CallOptions
 
 # Options of `Explainer` that are passed on where they are given.
+REPORTED = 50  # texts of a file that go into a report
+# How files of texts end.
+CORPORA = (".jsonl", ".csv", ".tsv", ".parquet")
 MODEL_OPTIONS = ("game", "additive", "samples", "seconds", "temperature", "max_length", "seed")
 
 
@@ -41,9 +48,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("text_pair", metavar="SECOND", nargs="?", help="the second of a pair")
     add("--file", help="explain the texts or pairs of a file, or of a named set such as sample:test")
     add_columns(parser)
-    add("--limit", type=int, default=50, help="explain only the first LIMIT texts of the file (default %(default)s)")
+    add(
+        "--limit",
+        type=int,
+        help=f"explain only the first LIMIT texts (default: {REPORTED} in a report, all of a corpus)",
+    )
     add("--method", choices=("auto", *methods), default="auto", metavar="METHOD", help="one of the methods below")
     add("--target", metavar="CLASS", help="class to explain, by name or number (default: the predicted class)")
+    add("--against", metavar="CLASS", help="explain why the class and not this one, by the difference of both")
     add(
         "--passes",
         type=int,
@@ -60,7 +72,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--html", type=Path, metavar="PATH", help="write a report as one HTML file that needs no other file")
     add("--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)")
-    add("--output", type=Path, help="save the explanation as JSON; with --file, a folder of them")
+    add(
+        "--output",
+        type=Path,
+        help="save the explanation as JSON; of a file, a folder of them, or a .jsonl, .csv or .parquet of rows",
+    )
+    add("--pairs", type=int, default=10, help="strongest pairs in each row of a corpus (default %(default)s)")
     add("--game", type=Path, metavar="FOLDER", help="folder of the game, if it is not the model's own")
     add("--additive", type=Path, metavar="FOLDER", help="a saved additive explainer, for method additive-explainer")
     add("--samples", type=int, help="coalitions of the game behind its values (default: until their error is small)")
@@ -77,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     from spinformer._base.extras import require
     from spinformer.explain.render.text import colored_text
 
+    if _is_corpus(args):
+        return _run_corpus(args)
     texts = _texts(args)
     if args.html is not None and args.html.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--html must name a file that ends in .html; got {args.html}")
@@ -102,28 +121,68 @@ def _texts(args: argparse.Namespace) -> "Texts":
         raise ValueError(f"expected a TEXT, with or without a SECOND, or --file FILE; got {got}")
     if args.file is None:
         return as_texts(args.text, args.text_pair)
-    checks.at_least("--limit", args.limit, 1)
     texts = load_texts(args.file, **text_columns(args.columns, labelled=False))
     if not len(texts):
         raise ValueError(f"{args.file} has no texts")
-    if len(texts) <= args.limit:
+    limit = REPORTED if args.limit is None else args.limit
+    checks.at_least("--limit", limit, 1)
+    if len(texts) <= limit:
         return texts
-    print(f"the first {args.limit:,} of {len(texts):,} texts (--limit)")
-    return texts.select(range(args.limit))
+    print(f"the first {limit:,} of {len(texts):,} texts (--limit)")
+    return texts.select(range(limit))
+
+
+def _is_corpus(args: argparse.Namespace) -> bool:
+    """Whether all texts of a file are to be written to a file."""
+    from spinformer.explain.corpus import FORMATS
+
+    if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
+        args.file, args.text = args.text, None
+    return args.file is not None and args.output is not None and args.output.suffix.lower() in FORMATS
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text names a file of texts rather than being one."""
+    return len(text) < 1000 and text.removesuffix(".gz").endswith(CORPORA) and Path(text).is_file()
+
+
+def _run_corpus(args: argparse.Namespace) -> int:
+    from spinformer.explain.corpus import explain_corpus
+
+    for name in ("html", "figures"):
+        if getattr(args, name) is not None:
+            raise ValueError(f"--{name} is for a few texts; a corpus goes to --output alone")
+    args.limit = args.limit or sys.maxsize
+    texts = _texts(args)
+    explainer, options = _explainer(args)
+    path = explain_corpus(explainer, texts, args.output, pairs=args.pairs, **options)
+    if path is not None:
+        print(f"{len(texts):,} explanations: {path}")
+    return 0
 
 
 def _explain(args: argparse.Namespace, texts: "Texts") -> "Iterator[Explanation]":
     """The explanations of the texts, BATCH at a time."""
-    from spinformer.explain.explainer import BATCH, Explainer
+    from spinformer.explain.explainer import BATCH
 
-    given = {name: getattr(args, name) for name in MODEL_OPTIONS if getattr(args, name) is not None}
-    explainer = Explainer.from_pretrained(args.model, args.device, **given)
-    target = None if args.target is None else _class(args.target, explainer)
-    options: CallOptions = {"method": args.method, "target": target, "passes": args.passes, "until": args.until}
+    explainer, options = _explainer(args)
     for start in range(0, len(texts), BATCH):
         part = slice(start, start + BATCH)
         second = None if texts.second is None else list(texts.second[part])
         yield from explainer(list(texts.first[part]), second, **options)
+
+
+def _explainer(args: argparse.Namespace) -> "tuple[Explainer, CallOptions]":
+    """The explainer, and the options of its calls."""
+    from spinformer.explain.explainer import Explainer
+
+    given = {name: getattr(args, name) for name in MODEL_OPTIONS if getattr(args, name) is not None}
+    explainer = Explainer.from_pretrained(args.model, args.device, **given)
+    target = None if args.target is None else _class(args.target, explainer)
+    against = None if args.against is None else _class(args.against, explainer)
+    options: CallOptions = {"method": args.method, "passes": args.passes, "until": args.until}
+    options |= {"target": target, "against": against}
+    return explainer, options
 
 
 def _class(target: str, explainer: "Explainer") -> str | int:

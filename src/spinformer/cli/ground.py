@@ -27,7 +27,7 @@ HELP = {
     "weight_decay": "weight decay, of AdamW",
     "warmup": "part of the updates in which the learning rate rises",
     "masking": "how words are hidden",
-    "max_length": "tokens kept; longer texts are cut",
+    "max_length": "tokens read; longer texts are cut; 0 for as many as the model takes",
     "form": "readout of the game head: sums are quicker, attending is more exact",
     "layers": "hidden states that the game head reads",
     "heads": "attention heads of the readout, or weighted sums",
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     measured = held_out.select(range(min(HELD_OUT, len(held_out))))
     with run_lock(output / FOLDER):
         head = train_game_head(model, tokenizer, training, output, options, held_out=measured, resume=args.resume)
-        explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length)
+        explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
         findings = report(explainer, held_out)
         findings.save(output)
     print(findings)

@@ -10,8 +10,6 @@ import torch
 from spinformer._base.files import sha256
 from spinformer.data.texts import split_source
 
-MAX_LENGTH = 128
-
 
 class ColumnOptions(TypedDict, total=False):
     """The options of `spinformer.data.sources.load_texts` that say which columns to read."""
@@ -39,7 +37,7 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 def add_max_length(parser: argparse.ArgumentParser) -> None:
     """Add the number of tokens kept of a text."""
     parser.add_argument(
-        "--max-length", type=int, default=MAX_LENGTH, help="tokens kept; longer texts are cut (default %(default)s)"
+        "--max-length", type=int, help="tokens read; longer texts are cut (default: as many as the model takes)"
     )
 
 

@@ -1,5 +1,7 @@
 """Classify texts or pairs of texts: one line of JSON for each, with the label and the probability of every class.
 
+Models of several labels give those that are on, models of scores the scores.
+
 Standard input, .jsonl and .txt files are answered line by line as they are read:
   {"premise": ..., "hypothesis": ...}     or {"text": ...}, or other usual names, or those that --columns gives
   premise<TAB>hypothesis
@@ -15,7 +17,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 from spinformer._base import checks
 from spinformer._base.files import atomic_write
@@ -31,6 +33,9 @@ from spinformer.cli.options import (
 from spinformer.data.columns import find_columns
 from spinformer.data.texts import Texts
 from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, open_binary
+
+if TYPE_CHECKING:
+    from spinformer.models.outputs import Outputs
 
 Row = tuple[str, ...]
 LINES = (".jsonl", ".jsonl.gz", ".txt", ".txt.gz")
@@ -51,7 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Answer every text."""
     from spinformer.evaluate.answers.class_mapping import class_names
+    from spinformer.models.lengths import resolve_max_length
     from spinformer.models.loading import load_classifier
+    from spinformer.models.outputs import answers_of, output_names, outputs_of
     from spinformer.models.predict import predict
 
     checks.at_least("--batch-size", args.batch_size, 1)
@@ -63,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
         if args.output is not None and args.output.exists() and args.output.resolve() == Path(source).resolve():
             raise ValueError(f"--output must not be a file that is read; got {args.output}")
     model, tokenizer = load_classifier(args.model, device=args.device)
-    names = class_names(model, args.labels)
+    outputs = outputs_of(model)
+    names = output_names(model) if model.config.num_labels == 1 else class_names(model, args.labels)
+    length = resolve_max_length(model, tokenizer, args.max_length)
     count = truncated = 0
     with contextlib.ExitStack() as stack:
         out: IO[str] | None = None  # opened with the first answers
@@ -71,20 +80,29 @@ def run(args: argparse.Namespace) -> int:
         for batch in _batches(rows, args.batch_size):
             texts = Texts([row[0] for row in batch], [row[1] for row in batch] if len(batch[0]) == 2 else None)
             predictions = predict(
-                model, tokenizer, texts, batch_size=args.batch_size, max_length=args.max_length, progress=False
+                model, tokenizer, texts, batch_size=args.batch_size, max_length=length, progress=False
             )
             out = out or _opened(args.output, stack, whole="-" not in sources)
-            for probabilities in predictions.logits.double().softmax(1).tolist():
-                label = names[max(range(len(names)), key=probabilities.__getitem__)]
-                answer = {"label": label, "probabilities": dict(zip(names, probabilities, strict=True))}
-                out.write(json.dumps(answer) + "\n")
+            for values in answers_of(predictions.logits, outputs).double().tolist():
+                out.write(json.dumps(_answer(dict(zip(names, values, strict=True)), outputs)) + "\n")
             out.flush()
             count, truncated = count + len(batch), truncated + predictions.truncated
         if out is None:
             _opened(args.output, stack, whole=True)  # no texts, no answers
     if truncated:
-        print(f"{truncated:,} of {count:,} were cut to {args.max_length} tokens", file=sys.stderr)
+        print(f"{truncated:,} of {count:,} were cut to {length} tokens", file=sys.stderr)
     return 0
+
+
+def _answer(values: dict[str, float], outputs: "Outputs") -> dict[str, Any]:
+    """The class, the labels that are on, or the scores."""
+    from spinformer.explain.record import ON
+
+    if outputs == "scores":
+        return {"scores": values}
+    if outputs == "labels":
+        return {"labels": [name for name, share in values.items() if share >= ON], "probabilities": values}
+    return {"label": max(values, key=values.__getitem__), "probabilities": values}
 
 
 def _opened(path: Path | None, stack: contextlib.ExitStack, *, whole: bool) -> IO[str]:

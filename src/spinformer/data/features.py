@@ -161,7 +161,10 @@ def _truncated_rows(encoded: Any, max_length: int) -> int:
 
 
 class Collate:
-    """`TokenRows` to one batch, padded to the longest, or to the next multiple of `multiple` tokens."""
+    """`TokenRows` to one batch, padded to the longest, or to the next multiple of `multiple` tokens.
+
+    Padding is on the right, so that positions, and with them the answers of some decoders, do not move with the batch.
+    """
 
     def __init__(self, tokenizer: Any, multiple: int = 1) -> None:
         checks.at_least("multiple", multiple, 1)
@@ -172,14 +175,11 @@ class Collate:
             "input_ids": tokenizer.pad_token_id,
             "token_type_ids": tokenizer.pad_token_type_id,
         }
-        self.side = tokenizer.padding_side
 
     def __call__(self, rows: Any) -> dict[str, Tensor]:
         """The batch, with its attention_mask."""
         longest = -(-int(rows.lengths.max()) // self.multiple) * self.multiple
         mask = torch.arange(longest) < rows.lengths[:, None]
-        if self.side == "left":
-            mask = mask.flip(-1)
         batch = {
             name: torch.full(mask.shape, self.padding.get(name, 0)).masked_scatter_(mask, column.long())
             for name, column in rows.tokens.items()

@@ -35,7 +35,8 @@ class Words:
 
     inputs: what the tokenizer gives (input_ids, attention_mask ...), each (B, n); owner: (B, n), the index of the word
     that a token belongs to, -1 for special tokens, tokens of space alone and padding; counts: (B,), the number of words
-    of each; words: the words, premise first; sides: for each word 0 (first text) or 1 (second).
+    of each; words: the words, premise first; sides: for each word 0 (first text) or 1 (second); unread: the end of each
+    text that was cut off, empty where nothing was; () where that is not known.
     """
 
     inputs: dict[str, Tensor]
@@ -43,17 +44,19 @@ class Words:
     counts: Tensor
     words: tuple[tuple[str, ...], ...]
     sides: tuple[tuple[int, ...], ...]
+    unread: tuple[tuple[str, ...], ...] = ()
 
     def to(self, device: torch.device | str) -> "Words":
         """On another device."""
         inputs = {name: value.to(device) for name, value in self.inputs.items()}
-        return Words(inputs, self.owner.to(device), self.counts.to(device), self.words, self.sides)
+        return Words(inputs, self.owner.to(device), self.counts.to(device), self.words, self.sides, self.unread)
 
     def rows(self, start: int, stop: int) -> "Words":
         """The texts from `start` to `stop`, with the padding that they have here."""
         part = slice(start, stop)
         inputs = {name: value[part] for name, value in self.inputs.items()}
-        return Words(inputs, self.owner[part], self.counts[part], self.words[part], self.sides[part])
+        told = self.words[part], self.sides[part], self.unread[part]
+        return Words(inputs, self.owner[part], self.counts[part], *told)
 
     @property
     def mask(self) -> Tensor:
@@ -97,6 +100,7 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
         truncation=True,
         max_length=max_length,
         padding=len(texts) > 1,
+        padding_side="right",  # positions, and so the answers of some decoders, do not move with the batch
         return_offsets_mapping=True,
         return_attention_mask=True,
     )
@@ -104,17 +108,20 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     if longest > max_length:
         raise ValueError(f"max_length must leave room for words beside the special tokens; got {max_length}")
     columns = [texts.first] if second is None else [texts.first, second]
-    owners, words, sides = [], [], []
+    owners, words, sides, unread = [], [], [], []
     for row, offsets in enumerate(encoded["offset_mapping"]):
         owner, row_words, row_sides = _owners(offsets, encoded.sequence_ids(row), [column[row] for column in columns])
         if not row_words:
             raise ValueError(f"row {row} of {texts.source}, counted from 0, has no words")
+        read = sum(encoded["attention_mask"][row])
+        cut = read >= max_length and _unread(offsets, encoded.sequence_ids(row), [column[row] for column in columns])
+        unread.append(cut or ("",) * len(columns))
         owners.append(owner)
         words.append(row_words)
         sides.append(row_sides)
     inputs = {name: torch.tensor(value) for name, value in encoded.items() if name != "offset_mapping"}
     counts = torch.tensor([len(row_words) for row_words in words])
-    return Words(inputs, torch.tensor(owners), counts, tuple(words), tuple(sides))
+    return Words(inputs, torch.tensor(owners), counts, tuple(words), tuple(sides), tuple(unread))
 
 
 def _owners(
@@ -136,6 +143,16 @@ def _owners(
         owner.append(len(players) - 1)
     words = tuple(texts[side][spans[side][first][0] : spans[side][last][1]] for side, first, last in players)
     return owner, words, tuple(side for side, _, _ in players)
+
+
+def _unread(
+    offsets: Sequence[tuple[int, int]], sequences: Sequence[int | None], texts: Sequence[str]
+) -> tuple[str, ...]:
+    """The end of each text that has no token; empty where it holds no word."""
+    ends = [max((end for (_, end), of in zip(offsets, sequences, strict=True) if of == side), default=0)
+            for side in range(len(texts))]  # fmt: skip
+    rest = (text[end:] for text, end in zip(texts, ends, strict=True))
+    return tuple(part if WORD.search(part) else "" for part in rest)
 
 
 def _overlapping(spans: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:

@@ -11,25 +11,39 @@ from typing import TYPE_CHECKING, Any
 from spinformer._base.lazy import lazy_attributes
 
 if TYPE_CHECKING:
-    from spinformer.explain.explainer import Explainer, explain, ground
+    from spinformer.explain.corpus import explain_corpus
+    from spinformer.explain.explainer import Explainer
     from spinformer.explain.explanation import Explanation
     from spinformer.explain.methods import METHODS, Context, Method
+    from spinformer.explain.one_line import explain, ground
     from spinformer.explain.record import Pair, Word
 
-__all__ = ["METHODS", "Context", "Explainer", "Explanation", "Method", "Pair", "Word", "explain", "ground"]
+__all__ = [
+    "METHODS",
+    "Context",
+    "Explainer",
+    "Explanation",
+    "Method",
+    "Pair",
+    "Word",
+    "explain",
+    "explain_corpus",
+    "ground",
+]
+
+NEEDED = ("transformers", "nli")  # by all but what shows explanations
 
 __getattr__, __dir__ = lazy_attributes(
     __name__,
     {
-        "spinformer.explain.explainer": ("Explainer", "explain", "ground"),
+        "spinformer.explain.record": ("Pair", "Word"),
         "spinformer.explain.explanation": ("Explanation",),
         "spinformer.explain.methods": ("METHODS", "Context", "Method"),
-        "spinformer.explain.record": ("Pair", "Word"),
+        "spinformer.explain.explainer": ("Explainer",),
+        "spinformer.explain.one_line": ("explain", "ground"),
+        "spinformer.explain.corpus": ("explain_corpus",),
     },
-    extras={
-        "spinformer.explain.explainer": ("transformers", "nli"),
-        "spinformer.explain.methods": ("transformers", "nli"),
-    },
+    extras={f"spinformer.explain.{name}": NEEDED for name in ("methods", "explainer", "one_line", "corpus")},
 )
 
 

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from spinformer.attention.from_game import GameAttention
 from spinformer.data.texts import Texts
-from spinformer.data.words import Words
-from spinformer.explain.context import Context
+from spinformer.data.words import WORD, Words
+from spinformer.explain.context import Answers, Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.record import Pair, Word
-from spinformer.explain.scoring import decided, of_class
+from spinformer.explain.scoring import decided
 from spinformer.games import Estimate, GameValues
+from spinformer.models.outputs import value_of
 
 # The fields of `Word` that the game of a text fills; the last two only where they are estimated.
 FIELDS = ("shapley", "shapley_stderr", "banzhaf", "banzhaf_stderr", "gate", "field", "attention")
@@ -50,13 +51,14 @@ class GameNumbers:
 class Explained:
     """The texts of a batch and what the classifier says of them.
 
-    labels: the class names; probabilities: (B, classes), of the whole texts; target: (B,), the class explained;
+    answers: what the outputs are; probabilities: (B, classes), of the whole texts; target: (B,), the class explained,
+    or (B, 2), with the class that it is explained against;
     passes: forward passes spent on each text; notes: what a reader of each must know.
     """
 
     texts: Texts
     words: Words
-    labels: Sequence[str]
+    answers: Answers
     probabilities: Tensor
     target: Tensor
     passes: Sequence[int]
@@ -130,10 +132,10 @@ def from_scores(
     if base_values is None:
         nothing = torch.zeros_like(words.mask)
         empty = context.classifier.row_probabilities(words, torch.arange(len(texts)), nothing).cpu()
-        base_values = of_class(empty, chosen).tolist()
+        base_values = value_of(empty, chosen).tolist()
     passes = [(context.classifier.passes - before) // len(texts)] * len(texts)
     notes: list[tuple[str, ...]] = [()] * len(texts)
-    batch = Explained(texts, words, context.labels, probabilities, chosen, passes, notes)
+    batch = Explained(texts, words, context.answers, probabilities, chosen, passes, notes)
     pairs = None if interactions is None else _pairs(interactions, None, None, words)
     fields = {"importance": scores, "importance_stderr": stderr, **(columns or {})}
     return _explanations(
@@ -170,15 +172,17 @@ def _explanations(
     tensors = [column.float() for column in columns.values() if column is not None]
     table = torch.stack([tensor.cpu() for tensor in tensors], -1).tolist()  # (B, W, fields)
     shares, decisions = batch.probabilities.tolist(), batch.probabilities.argmax(-1).tolist()
-    targets, texts, labels = batch.target.tolist(), batch.texts, batch.labels
+    targets = batch.target.view(len(batch.target), -1).tolist()
+    texts, labels = batch.texts, batch.answers.names
     explanations = []
     for row, (words, sides) in enumerate(zip(batch.words.words, batch.words.sides, strict=True)):
         rows = zip(words, sides, table[row], strict=False)  # the table is padded
+        unread = batch.words.unread[row] if batch.words.unread else ()
         explanations.append(
             Explanation(
                 texts=(texts.first[row],) if texts.second is None else (texts.first[row], texts.second[row]),
                 label=labels[decisions[row]],
-                target=labels[targets[row]],
+                target=labels[targets[row][0]],
                 probabilities=dict(zip(labels, shares[row], strict=True)),
                 words=tuple(Word(text, side, **_known(names, cells)) for text, side, cells in rows),
                 pairs=() if pairs is None else pairs[row],
@@ -189,10 +193,23 @@ def _explanations(
                 ess=None if ess is None else ess[row],
                 converged=None if converged is None else converged[row],
                 pair_index=pair_index if pairs is not None and pairs[row] else None,
-                notes=batch.notes[row],
+                notes=(*_cut(unread, int(batch.words.inputs["attention_mask"][row].sum())), *batch.notes[row]),
+                unread=unread,
+                outputs=batch.answers.outputs,
+                against=labels[targets[row][1]] if len(targets[row]) > 1 else None,
             )
         )
     return explanations
+
+
+def _cut(unread: Sequence[str], tokens: int) -> tuple[str, ...]:
+    """A note where the model did not read all of a text."""
+    parts = []
+    for side, rest in enumerate(unread, 1):
+        if count := len(WORD.findall(rest)):
+            words = "the last word" if count == 1 else f"the last {count:,} words"
+            parts.append(words if len(unread) == 1 else f"{words} of text {side}")
+    return (f"cut at {tokens:,} tokens; not read: {', '.join(parts)}",) if parts else ()
 
 
 def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:

@@ -1,11 +1,20 @@
 """What explanation methods work with: the classifier, its game, and the options of one call."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier
 from spinformer.explain.scoring import Scorer
 from spinformer.games.indices import Weighting
 from spinformer.models.masked import MaskedClassifier
+from spinformer.models.outputs import Outputs, output_names
+
+
+class Answers(NamedTuple):
+    """names: of the outputs, in the order of the logits; outputs: what they mean."""
+
+    names: tuple[str, ...]
+    outputs: Outputs
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,10 @@ class Context:
 
     @property
     def labels(self) -> list[str]:
-        """The class names, in the order of the logits."""
-        names = self.classifier.model.config.id2label
-        return [str(names[index]) for index in sorted(names)]
+        """The names of the outputs, in the order of the logits."""
+        return output_names(self.classifier.model)
+
+    @property
+    def answers(self) -> Answers:
+        """What the classifier's outputs are called, and what they mean."""
+        return Answers(tuple(self.labels), self.classifier.outputs)

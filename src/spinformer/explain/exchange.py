@@ -14,6 +14,60 @@ if TYPE_CHECKING:
 # The columns of a frame, each a field of `Word`.
 COLUMNS = ("text", "side", "importance", "importance_stderr", "shapley", "banzhaf", "field", "attention")
 
+# The columns of a row, and what each holds: a text, a number, a count, lists of these, or shares by name.
+ROW = {
+    "row": "count",
+    "text": "text",
+    "text_pair": "text",
+    "label": "text",
+    "target": "text",
+    "against": "text",
+    "value": "number",
+    "base_value": "number",
+    "probabilities": "shares",
+    "words": "texts",
+    "sides": "counts",
+    "importance": "numbers",
+    "importance_stderr": "numbers",
+    "pair_first": "counts",
+    "pair_second": "counts",
+    "interaction": "numbers",
+    "interaction_stderr": "numbers",
+    "method": "text",
+    "passes": "count",
+    "notes": "texts",
+}
+
+
+def to_row(record: ExplanationRecord, number: int = 0, pairs: int = 10) -> dict[str, Any]:
+    """An explanation as one flat row: the words and their scores as lists, and the `pairs` strongest pairs.
+
+    number: of the row, counted from 0. Pairs are given by the positions of their words.
+    """
+    strongest = sorted(record.pairs, key=lambda pair: -abs(pair.interaction))[:pairs]
+    return {
+        "row": number,
+        "text": record.texts[0],
+        "text_pair": record.texts[1] if len(record.texts) == 2 else None,
+        "label": record.label,
+        "target": record.target,
+        "against": record.against,
+        "value": record.full_value,
+        "base_value": record.base_value,
+        "probabilities": dict(record.probabilities),
+        "words": [word.text for word in record.words],
+        "sides": [word.side for word in record.words],
+        "importance": [word.importance for word in record.words],
+        "importance_stderr": [word.importance_stderr for word in record.words],
+        "pair_first": [pair.first for pair in strongest],
+        "pair_second": [pair.second for pair in strongest],
+        "interaction": [pair.interaction for pair in strongest],
+        "interaction_stderr": [pair.stderr for pair in strongest],
+        "method": record.method,
+        "passes": record.passes,
+        "notes": list(record.notes),
+    }
+
 
 def to_frame(record: ExplanationRecord) -> "pandas.DataFrame":
     """One row for each word; the index is the word's position."""

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
@@ -14,35 +14,39 @@ from spinformer._base import checks
 from spinformer._base.progress import progress
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
-from spinformer.data.words import split_words
+from spinformer.data.words import Words, split_words
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
-from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, check_samples, find_game_head
+from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, check_samples, choose_game_head
 from spinformer.explain.inputs import (
+    PREDICTED,
     CallOptions,
     Corpus,
-    ExplainOptions,
     Target,
     as_texts,
     class_indices,
     grounding_texts,
 )
 from spinformer.explain.methods import Method, available_methods, get_method
-from spinformer.explain.methods.additive import AdditiveExplainer
+from spinformer.explain.methods.additive import load_additive
+from spinformer.explain.record import ON
 from spinformer.explain.scoring import Scorer, in_evaluation
 from spinformer.games import Weighting
+from spinformer.models.functions import Function, FunctionModel, function_classifier
 from spinformer.models.game_head import GameHead, built_in_game
+from spinformer.models.lengths import resolve_max_length
 from spinformer.models.loading import load_classifier
 from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
+from spinformer.models.outputs import Outputs
 from spinformer.models.saving import save_model
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-MAX_LENGTH = 128
 # Coalitions of an explanation that is quick rather than exact.
 QUICK = 128
+NO_GAME = "this classifier has no game, so masked passes were spent; with `spinformer ground` one pass is enough"
 # Texts explained at a time, and seconds after which a progress bar shows.
 BATCH, DELAY = 32, 2.0
 
@@ -55,7 +59,8 @@ class Explainer:
     is explained by masked passes. masking: how words are hidden; by default as in the game, or "attention". additive: a
     trained `AdditiveExplainer` or its folder, for method "additive-explainer". samples: coalitions of the game behind
     its values, 0 for as many as leave a small error (QUICK is quicker and less exact); seconds: that `until` may take
-    for a batch of texts; temperature, weighting: of the Ising model; max_length: tokens kept of a text; batch_size:
+    for a batch of texts; temperature, weighting: of the Ising model; max_length: tokens read of a text, by default as
+    many as the model takes; batch_size:
     masked texts that go through the classifier at once; bf16: masked passes in bfloat16; seed: of the coalitions.
     """
 
@@ -71,7 +76,7 @@ class Explainer:
         seconds: float | None = None,
         temperature: float = TEMPERATURE,
         weighting: Weighting = "uniform",
-        max_length: int = MAX_LENGTH,
+        max_length: int | None = None,
         batch_size: int = BATCH_SIZE,
         bf16: bool = False,
         seed: int = 0,
@@ -82,18 +87,17 @@ class Explainer:
             checks.positive("seconds", seconds)
         checks.choice("weighting", weighting, get_args(Weighting))
         checks.positive("temperature", temperature)
-        checks.at_least("max_length", max_length, 1)
         checks.at_least("seed", seed, 0)
         self.samples, self.seconds = samples, seconds
-        self.temperature, self.weighting, self.max_length, self.seed = temperature, weighting, max_length, seed
-        self.game_error: str | None = None
-        head = self._find_game(model, game)
+        self.temperature, self.weighting, self.seed = temperature, weighting, seed
+        self.max_length = resolve_max_length(model, tokenizer, max_length)
+        head, self.game_error = choose_game_head(model, game)
         usual: Masking = "attention" if head is None else head.config.masking
         how = usual if masking is None else masking
         with evaluation_mode(model):  # afterwards the model is in its former mode
             self.classifier = MaskedClassifier(model, tokenizer, how, batch_size, bf16)
         self.grounded = None if head is None else self._with_game(head)
-        self.additive = self._load_additive(additive)
+        self.additive = load_additive(additive, self.classifier)
 
     @classmethod
     def from_pretrained(
@@ -101,6 +105,25 @@ class Explainer:
     ) -> "Explainer":
         """A saved classifier with its game, if its folder holds one; options: those of the constructor."""
         return cls(*load_classifier(path_or_hub_id, device=device), **options)
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Function,
+        names: Sequence[str],
+        *,
+        outputs: Outputs | None = None,
+        mask: str | None = None,
+        **options: Any,
+    ) -> "Explainer":
+        """Any function from a list of texts (or of pairs) to a row of answers for each: it is explained by masking.
+
+        names: of the answers. outputs: "classes", whose probabilities sum to 1, "labels" or "scores"; by default scores
+        for one name and classes for several. Hidden words are left out, or replaced by `mask`. options: those of the
+        constructor.
+        """
+        usual = {"masking": "delete" if mask is None else "token"}
+        return cls(*function_classifier(function, names, outputs=outputs, mask=mask), **usual | options)
 
     @property
     def model(self) -> "PreTrainedModel":
@@ -132,23 +155,29 @@ class Explainer:
         *,
         method: str = "auto",
         target: Target | Sequence[Target] | None = None,
+        against: Target | Sequence[Target] | None = None,
         passes: int = 0,
         until: float | None = None,
     ) -> Explanation | list[Explanation]:
         """The explanation of one text or pair, or a list of them for lists.
 
         method: "auto" is `shapley` where the classifier has a game and `kernel-shap` where not; `methods()` lists what
-        this classifier offers. target: the class to explain, by name or number; by default the predicted one. passes:
-        masked passes for each text. They correct the values of a game, and are what sampling methods spend; 0 stands
-        for the method's own number. until: spend passes until, with 95% confidence, no word's value is off by more.
+        this classifier offers. target: the class to explain, by name or number; by default the predicted one, of
+        several labels the most probable. against: explain why `target` and not this class, by the difference of both.
+        passes: masked passes for each text. They correct the values of a game, and are what sampling methods spend; 0
+        stands for the method's own number. until: spend passes until, with 95% confidence, no word's value is off by
+        more.
         """
         texts = as_texts(text, text_pair)
         context = self.context(passes=passes, until=until)
         chosen = self._method(method, context)
         if (passes or until is not None) and not chosen.sampled:
             raise ValueError(f"passes and until mean nothing to method {chosen.name!r}, which samples nothing")
+        classes = class_indices(target, against, context.labels, len(texts))
         with evaluation_mode(self.model):
-            explanations = self._explain(chosen, context, texts, class_indices(target, context.labels, len(texts)))
+            explanations = self._explain(chosen, context, texts, classes)
+        if method == "auto" and self.grounded is None and not isinstance(self.classifier.model, FunctionModel):
+            explanations = [replace(each, notes=(*each.notes, NO_GAME)) for each in explanations]
         return explanations[0] if isinstance(text, str) else explanations
 
     def _explain(self, method: Method, context: Context, texts: Texts, classes: Tensor | None) -> list[Explanation]:
@@ -159,9 +188,41 @@ class Explainer:
         for rows in progress(batches, "explaining", delay=DELAY) if len(batches) > 1 else batches:
             part = texts.select(rows)
             words = split_words(self.tokenizer, part, self.max_length)
-            asked = None if classes is None else classes[rows]
+            asked = None if classes is None else self._predicted(classes[rows], words, context.labels)
             explanations.update(zip(rows, method.explain(context, part, words, asked), strict=True))
         return [explanations[row] for row in range(len(texts))]
+
+    def by_label(
+        self, text: str, text_pair: str | None = None, *, threshold: float = ON, **call: Unpack[CallOptions]
+    ) -> dict[str, Explanation]:
+        """An explanation for every label that is on, the most probable first; empty where none is.
+
+        For models of several labels; threshold: the probability from which on a label is on.
+        """
+        if self.classifier.outputs != "labels":
+            raise ValueError(f"by_label is for models of several labels at once; got one of {self.classifier.outputs}")
+        if "target" in call:
+            raise TypeError("by_label takes no target: it explains every label that is on")
+        words = split_words(self.tokenizer, as_texts(text, text_pair), self.max_length)
+        with evaluation_mode(self.model):
+            shares = self.classifier.full_probabilities(words)[0].cpu()
+        on = [index for index in shares.argsort(descending=True).tolist() if float(shares[index]) >= threshold]
+        if not on:
+            return {}
+        second = None if text_pair is None else [text_pair] * len(on)
+        options: CallOptions = {**call, "target": on}
+        return {each.target: each for each in self([text] * len(on), second, **options)}
+
+    def _predicted(self, classes: Tensor, words: Words, labels: Sequence[str]) -> Tensor:
+        """`classes` with the class that the classifier decides for in the place of PREDICTED, at one pass."""
+        if classes.dim() == 1 or bool((classes[:, 0] != PREDICTED).all()):
+            return classes
+        decided = self.classifier.full_probabilities(words).argmax(-1).cpu()
+        same = decided == classes[:, 1]
+        if bool(same.any()):
+            name = labels[int(decided[same][0])]
+            raise ValueError(f"the classifier decides for {name!r} itself; name the target to explain against it")
+        return torch.stack([decided, classes[:, 1]], 1)
 
     def methods(self) -> list[str]:
         """The names of the methods that this classifier can be explained by."""
@@ -182,18 +243,8 @@ class Explainer:
             checks.at_least("seed", seed, 0)
         if until is not None:
             checks.positive("until", until)
-        return Context(
-            self.classifier,
-            self.grounded,
-            self.additive,
-            passes,
-            until,
-            self.temperature,
-            self.weighting,
-            self.seed if seed is None else seed,
-            self.game_error,
-            self.seconds,
-        )
+        own = (self.temperature, self.weighting, self.seed if seed is None else seed, self.game_error, self.seconds)
+        return Context(self.classifier, self.grounded, self.additive, passes, until, *own)
 
     def ground(
         self,
@@ -214,6 +265,8 @@ class Explainer:
         """
         if resume and output is None:
             raise ValueError("resume needs output, the folder that holds the checkpoint of the stopped run")
+        if isinstance(self.classifier.model, FunctionModel):
+            raise ValueError("a game needs the states of a model, which a function does not show")
         names = [option.name for option in fields(GroundingOptions)]
         unknown = sorted(set(options) - set(names))
         if unknown:
@@ -243,29 +296,6 @@ class Explainer:
             self.grounded.head.save(folder)
         return folder
 
-    def _find_game(self, model: Any, game: GameHead | Path | str | None) -> GameHead | None:
-        """The game head to use. One that does not fit the model is an error only where a game is needed."""
-        if isinstance(game, GameHead):
-            return game.to(next(model.parameters()).device)
-        if game is not None:
-            checks.instance("game", game, GameHead, str, Path)
-            head = find_game_head(model, Path(game))
-            if head is None:
-                raise ValueError(f"{game} has no game head; `spinformer ground` leaves one in its --output")
-            return head
-        try:
-            return find_game_head(model)
-        except ValueError as error:
-            self.game_error = str(error)
-            return None
-
-    def _load_additive(self, additive: Scorer | Path | str | None) -> Scorer | None:
-        if isinstance(additive, Path | str):
-            return AdditiveExplainer.load(Path(additive), self.classifier)
-        if additive is not None:
-            checks.function("additive", additive)
-        return additive
-
     def _with_game(self, head: GameHead) -> GroundedClassifier:
         return GroundedClassifier(self.model, head, self.samples)
 
@@ -280,38 +310,3 @@ class Explainer:
         if lacking is not None:
             raise ValueError(lacking)
         return method
-
-
-@overload
-def explain(
-    model: Any, tokenizer: Any, text: str, text_pair: str | None = None, **options: Unpack[ExplainOptions]
-) -> Explanation: ...
-
-
-@overload
-def explain(
-    model: Any,
-    tokenizer: Any,
-    text: list[str] | tuple[str, ...],
-    text_pair: list[str] | tuple[str, ...] | None = None,
-    **options: Unpack[ExplainOptions],
-) -> list[Explanation]: ...
-
-
-def explain(model: Any, tokenizer: Any, text: Any, text_pair: Any = None, **options: Any) -> Any:
-    """The one-line form: `Explainer(model, tokenizer, ...)(text, text_pair, ...)`, with the options of both."""
-    call = {name: options.pop(name) for name in CallOptions.__annotations__ if name in options}
-    return Explainer(model, tokenizer, **options)(text, text_pair, **call)
-
-
-def ground(
-    model: Any,
-    tokenizer: Any,
-    texts: Corpus,
-    output: Path | str | None = None,
-    *,
-    resume: bool = False,
-    **options: Any,
-) -> Explainer:
-    """Learn the game of a classifier, without labels; an `Explainer` that has it. See `Explainer.ground`."""
-    return Explainer(model, tokenizer).ground(texts, output, resume=resume, **options)

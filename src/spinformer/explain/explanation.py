@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import shapiq
     from matplotlib.figure import Figure
 
-FORMAT = 3
+FORMAT = 4
 PlotKind = Literal["words", "pairs", "arcs"]
 Record = TypeVar("Record")
 
@@ -75,6 +75,13 @@ class Explanation(ExplanationRecord):
         """One row for each word."""
         return exchange.to_frame(self)
 
+    def to_row(self, number: int = 0, pairs: int = 10) -> dict[str, Any]:
+        """One flat row for tables of many explanations, with the `pairs` strongest pairs; number: of the row.
+
+        `explain_corpus` writes such rows, and so can `datasets.map`.
+        """
+        return exchange.to_row(self, number, pairs)
+
     def to_shap(self) -> "shap.Explanation":
         """A `shap.Explanation`, for shap's plots."""
         return exchange.to_shap(self)
@@ -114,14 +121,17 @@ class Explanation(ExplanationRecord):
 def _current(stored: dict[str, Any]) -> dict[str, Any]:
     """The stored fields under their present names.
 
-    Before format 3 the interactions were always Banzhaf's, and misfit was not known; in format 1 the scores were always
-    Shapley values.
+    Before format 4 models had classes alone. Before format 3 the interactions were always Banzhaf's, and misfit was not
+    known; in format 1 the scores were always Shapley values.
     """
     version = stored.pop("format", None)
     if version == FORMAT:
+        return {**stored, "notes": tuple(stored["notes"]), "unread": tuple(stored["unread"])}
+    if version not in (1, 2, 3):
+        raise ValueError(f"its format must be from 1 to {FORMAT}; got {version!r}")
+    stored = {**stored, "outputs": "classes", "against": None, "unread": ()}
+    if version == 3:
         return {**stored, "notes": tuple(stored["notes"])}
-    if version not in (1, 2):
-        raise ValueError(f"its format must be 1, 2 or {FORMAT}; got {version!r}")
     if version == 1:
         for word in stored["words"]:
             word.update(importance=word["shapley"], importance_stderr=word["shapley_stderr"])

@@ -13,13 +13,13 @@ from spinformer._base.precision import full_precision, safe_divide
 from spinformer.attention.from_game import GameAttention, Units, attention_from_values, game_attention
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
-from spinformer.explain.scoring import of_class
 from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values
 from spinformer.games.one_pass import PLAYER_INDICES
 from spinformer.games.quadrature import GAME_INDICES
 from spinformer.ising import DenseCouplings
-from spinformer.models.game_head import CONFIG, FOLDER, GameHead, PredictedGames, built_in_game
-from spinformer.models.masked import Masking, check_classes
+from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
+from spinformer.models.masked import Masking
+from spinformer.models.predicted_games import PredictedGames
 
 # The Ising model of a grounded game: every coalition counts alike, or by Gibbs factors, which look at coalitions of
 # nearly all words only. The couplings are well below the critical strength, so full mean-field steps converge.
@@ -54,7 +54,6 @@ class GroundedClassifier:
     samples: int = 0
 
     def __post_init__(self) -> None:
-        check_classes(self.model)
         check_samples(self.samples)
 
     @property
@@ -86,7 +85,7 @@ class GroundedClassifier:
         measured = self.head.misfit
         if measured is None:
             return None
-        confidence = of_class(games.full.exp(), target)
+        confidence = games.confidence(target)
         return {name: measured.stderr(name, values, confidence, games.mask) for name in GAME_INDICES}
 
     def notes(self, words: int) -> tuple[str, ...]:
@@ -142,6 +141,25 @@ def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
     if loaded is None or loaded[0] != key:
         loaded = _LOADED[model] = (key, GameHead.load(directory, model).to(device))
     return loaded[1]
+
+
+def choose_game_head(model: Any, game: GameHead | Path | str | None) -> tuple[GameHead | None, str | None]:
+    """The game head that a caller names, or the one that `find_game_head` finds, and why it cannot be used.
+
+    One that is found but does not fit the model is an error only where a game is needed.
+    """
+    if isinstance(game, GameHead):
+        return game.to(next(model.parameters()).device), None
+    if game is not None:
+        checks.instance("game", game, GameHead, str, Path)
+        head = find_game_head(model, Path(game))
+        if head is None:
+            raise ValueError(f"{game} has no game head; `spinformer ground` leaves one in its --output")
+        return head, None
+    try:
+        return find_game_head(model), None
+    except ValueError as error:
+        return None, str(error)
 
 
 @torch.no_grad()

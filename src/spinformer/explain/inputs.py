@@ -26,6 +26,7 @@ class CallOptions(TypedDict, total=False):
 
     method: str
     target: Target | Sequence[Target] | None
+    against: Target | Sequence[Target] | None
     passes: int
     until: float | None
 
@@ -40,7 +41,7 @@ class ExplainOptions(CallOptions, total=False):
     seconds: float | None
     temperature: float
     weighting: Weighting
-    max_length: int
+    max_length: int | None
     batch_size: int
     bf16: bool
     seed: int
@@ -70,14 +71,35 @@ def _column(name: str, texts: Any) -> list[Any]:
     return list(texts)
 
 
-def class_indices(target: Target | Sequence[Target] | None, labels: Sequence[str], count: int) -> Tensor | None:
-    """The classes to explain as indices, (count,); one target serves all texts; None stays None."""
-    if target is None:
-        return None
+PREDICTED = -1  # the class that the classifier decides for, where it is explained against another
+
+
+def class_indices(
+    target: Target | Sequence[Target] | None,
+    against: Target | Sequence[Target] | None,
+    labels: Sequence[str],
+    count: int,
+) -> Tensor | None:
+    """The classes to explain as indices, (count,), or with those that they are explained against, (count, 2).
+
+    One class serves all texts. Without either the result is None; without a target it has PREDICTED.
+    """
+    chosen = None if target is None else _indices("target", target, labels, count)
+    if against is None:
+        return chosen
+    others = _indices("against", against, labels, count)
+    first = torch.full((count,), PREDICTED) if chosen is None else chosen
+    same = others[first == others].tolist()
+    if same:
+        raise ValueError(f"target and against must be two classes; got {labels[same[0]]!r} twice")
+    return torch.stack([first, others], 1)
+
+
+def _indices(name: str, target: Target | Sequence[Target], labels: Sequence[str], count: int) -> Tensor:
     targets = list(target) if isinstance(target, list | tuple) else [target] * count
     if len(targets) != count:
-        raise ValueError(f"target must be one class, or one for each of the {count} texts; got {len(targets)}")
-    return torch.tensor([_class_index(each, labels) for each in targets])
+        raise ValueError(f"{name} must be one class, or one for each of the {count} texts; got {len(targets)}")
+    return torch.tensor([_class_index(name, each, labels) for each in targets])
 
 
 def grounding_texts(texts: Corpus) -> Texts:
@@ -95,11 +117,11 @@ def grounding_texts(texts: Corpus) -> Texts:
     return as_texts([row for row in rows if isinstance(row, str)], None)
 
 
-def _class_index(target: Any, labels: Sequence[str]) -> int:
+def _class_index(name: str, target: Any, labels: Sequence[str]) -> int:
     whole = hasattr(target, "__index__") and not isinstance(target, bool)  # also of numpy and torch
     if whole and 0 <= operator.index(target) < len(labels):
         return operator.index(target)
     if isinstance(target, str) and target in labels:
         return list(labels).index(target)
     names = ", ".join(map(repr, labels))
-    raise ValueError(f"target must be one of {names}, or a number from 0 to {len(labels) - 1}; got {target!r}")
+    raise ValueError(f"{name} must be one of {names}, or a number from 0 to {len(labels) - 1}; got {target!r}")

@@ -34,7 +34,7 @@ def explain_by_masking(
     classifier = context.classifier
     games = None if grounded is None else grounded.games(words)
     classifier.passes += 0 if games is None else len(texts)  # the pass that the game is read from
-    probabilities = (classifier.full_probabilities(words) if games is None else games.full.exp()).cpu()
+    probabilities = (classifier.full_probabilities(words) if games is None else games.answers).cpu()
     classes = decided(probabilities, target).cpu()
     refined = refine(
         classifier,
@@ -60,6 +60,6 @@ def explain_by_masking(
         () if measured is None or known else measured.notes(len(row))
         for row, known in zip(words.words, exact, strict=True)
     ]
-    batch = Explained(texts, words, context.labels, probabilities, classes, spent, notes)
+    batch = Explained(texts, words, context.answers, probabilities, classes, spent, notes)
     numbers = GameNumbers(values, ising, errors, refined.misfit)
     return from_game(name, batch, numbers, column)

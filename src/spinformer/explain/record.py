@@ -3,10 +3,13 @@
 import math
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from spinformer._base import checks
 
+Outputs = Literal["classes", "labels", "scores"]  # as in `spinformer.models.outputs`, which needs torch
+# The probability from which on a label counts as on.
+ON = 0.5
 # Standard errors on either side that make a 95% interval.
 DEVIATIONS = 1.96
 
@@ -64,7 +67,12 @@ class ExplanationRecord:
     word hidden, None where the method does not ask for it; method: its name; passes: forward passes of the classifier;
     samples: coalitions behind the words' values; ess: effective sample size of the Ising model's estimates; converged:
     whether its mean field was reached; pair_index: what the pairs' interactions are, "SII" (Shapley's) or "BII"
-    (Banzhaf's), None where it is neither; notes: what a reader must know before relying on the numbers, a line each.
+    (Banzhaf's), None where it is neither; notes: what a reader must know before relying on the numbers, a line each;
+    outputs: what the model puts out, "classes" (one of several), "labels" (several at once, each with its own
+    probability) or "scores" (`probabilities` then holds numbers of any size, and the score takes the place of the
+    probability in all fields); against: the class that `target` is explained against, so that all numbers are of the
+    difference of the two, None where it is explained alone; unread: of each text the end that the model did not read
+    because it takes no more, empty where it read all.
     """
 
     texts: tuple[str, ...]
@@ -81,6 +89,14 @@ class ExplanationRecord:
     converged: bool | None = None
     pair_index: str | None = None
     notes: tuple[str, ...] = ()
+    outputs: str = "classes"
+    against: str | None = None
+    unread: tuple[str, ...] = ()
+
+    @property
+    def full_value(self) -> float:
+        """v of all words: the probability or score of `target`, less that of `against`."""
+        return self.probabilities[self.target] - (0.0 if self.against is None else self.probabilities[self.against])
 
     @property
     def importance(self) -> list[float]:
@@ -138,12 +154,18 @@ def check_record(record: ExplanationRecord) -> None:
     if not record.words or len(record.texts) not in (1, 2) or not record.probabilities:
         raise ValueError("an explanation has words, one or two texts, and probabilities")
     for name, share in record.probabilities.items():
-        if not isinstance(name, str) or type(share) not in (int, float) or not 0 <= share <= 1.001:
+        allowed = type(share) in (int, float) and math.isfinite(share)
+        if not isinstance(name, str) or not allowed or (record.outputs != "scores" and not 0 <= share <= 1.001):
             raise ValueError(f"probabilities must be numbers from 0 to 1 by the classes' names; got {share!r:.60}")
-    for text in (*record.texts, *record.notes):
+    if record.outputs not in get_args(Outputs):
+        raise ValueError(f"outputs must be one of {', '.join(get_args(Outputs))}; got {record.outputs!r:.60}")
+    for text in (*record.texts, *record.notes, *record.unread):
         if not isinstance(text, str):
-            raise ValueError(f"texts and notes must be strings; got {text!r:.60}")
-    if not {record.label, record.target} <= set(record.probabilities):
+            raise ValueError(f"texts, notes and unread must be strings; got {text!r:.60}")
+    if len(record.unread) not in (0, len(record.texts)):
+        raise ValueError(f"unread must have an entry for each of {len(record.texts)} texts; got {len(record.unread)}")
+    named = {record.label, record.target, *([] if record.against is None else [record.against])}
+    if not named <= set(record.probabilities):
         raise ValueError(
             f"label and target must be classes with a probability; got {record.label!r}, {record.target!r}"
         )

@@ -20,13 +20,15 @@ from torch.nn import functional
 
 from spinformer._base.progress import progress
 from spinformer.data.words import Words
-from spinformer.explain.scoring import of_class, text_seed
+from spinformer.explain.scoring import text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
 from spinformer.games.evidence import regress
 from spinformer.games.quadrature import GAME_INDICES, player_weights
 from spinformer.games.selection import informative_design
-from spinformer.models.game_head import GameHead, PredictedGames
+from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
+from spinformer.models.outputs import value_of
+from spinformer.models.predicted_games import PredictedGames
 
 # Masked passes where none are asked for; the first that `until` spends; the most, whatever it says.
 PASSES, FIRST, MAX_PASSES = 512, 64, 8192
@@ -99,15 +101,16 @@ def refine(
 ) -> Refined:
     """Values of the words of a batch of texts, from `passes` masked passes of each (0 stands for PASSES).
 
-    probabilities: of the full texts, (B, classes); classes: those explained, (B,); games, head: the game and its game
-    head, None without one. until: passes are doubled, from `passes` or FIRST, until with 95% confidence no word's value
-    in `indices` is off by more than this; seconds: or until so much time is spent. A text whose 2^n coalitions fit is
-    enumerated, and its values are exact. The standard errors of the result say what was reached.
+    probabilities: of the full texts, (B, classes); classes: those explained, (B,), or (B, 2) with those that they are
+    explained against; games, head: the game and its game head, None without one. until: passes are doubled, from
+    `passes` or FIRST, until with 95% confidence no word's value in `indices` is off by more than this; seconds: or
+    until so much time is spent. A text whose 2^n coalitions fit is enumerated, and its values are exact. The standard
+    errors of the result say what was reached.
     """
     if passes and passes < MIN_PASSES:
         raise ValueError(f"expected at least {MIN_PASSES} passes; got {passes}")
     counts, start = words.counts.tolist(), time.monotonic()
-    full = of_class(probabilities, classes).tolist()
+    full = value_of(probabilities, classes).tolist()
     texts = [
         _Text(count, text_seed(words, row, seed), full[row], torch.zeros(0, count, dtype=torch.bool))
         for row, count in enumerate(counts)
@@ -119,7 +122,7 @@ def refine(
         for row, text in enumerate(texts):
             text.game = values.row(row, text.players)
         if head.misfit is not None:
-            error = head.misfit.stderr("SV", values, torch.tensor(full), games.mask).square()
+            error = head.misfit.stderr("SV", values, games.confidence(classes), games.mask).square()
             scale = (error.sum(-1) / games.mask.sum(-1)).sqrt().cpu()
     size = passes or (PASSES if until is None else FIRST)
     active = list(range(len(texts)))
@@ -158,7 +161,7 @@ def _ask(
     parts = open_rows.split(step) if len(open_rows) else ()
     for part in progress(parts, "masked passes", delay=DELAY) if len(parts) > 1 else parts:
         rows = classifier.row_probabilities(words, owner[part], asked[part]).cpu()
-        answers[part] = rows[torch.arange(len(part)), classes.cpu()[owner[part]]]
+        answers[part] = value_of(rows, classes.cpu()[owner[part]])
     for row, rows in new.items():
         text = texts[row]
         text.asked = torch.cat([text.asked, rows])

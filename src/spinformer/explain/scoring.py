@@ -13,12 +13,14 @@ from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.kernel_shap import distinct_rows
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
+from spinformer.models.outputs import value_of
 
 
 class Scorer(Protocol):
     """scorer(words) -> scores (B, W) of the words of B texts
 
-    Scores speak of `target`, (B,), or of the class that the classifier decides for on the whole text where it is None.
+    Scores speak of `target`, (B,), of one class against another where it is (B, 2), or of the class that the classifier
+    decides for on the whole text where it is None.
     They are float32, 0 for padding, and depend neither on the batch nor on its padding. name: for tables; passes: what
     a text of W words costs, in forward passes of the classifier.
     """
@@ -99,13 +101,8 @@ def in_batches(
     return result
 
 
-def of_class(probabilities: Tensor, target: Tensor) -> Tensor:
-    """The probability of each text's class: (B, classes), (B,) -> (B,)."""
-    return probabilities.gather(1, target.to(probabilities.device)[:, None]).squeeze(1)
-
-
 def decided(probabilities: Tensor, target: Tensor | None) -> Tensor:
-    """`target`, or where it is None the most probable class of each text: (B, classes) -> (B,)."""
+    """`target`, or where it is None the most probable class of each text: (B, classes) -> (B,) or (B, 2)."""
     return probabilities.argmax(-1) if target is None else target.to(probabilities.device)
 
 
@@ -133,5 +130,5 @@ def confidences(
     texts, padded = stack_coalitions(distinct, width)
     answers = classifier.row_probabilities(words, texts, padded).cpu().double().split([len(rows) for rows in distinct])
     values = [part[index] for part, index in zip(answers, indices, strict=True)]
-    classes = [int(part[0].argmax()) for part in values] if target is None else target.tolist()
-    return [part[:, y] for part, y in zip(values, classes, strict=True)]
+    classes = torch.stack([part[0].argmax() for part in values]) if target is None else target.cpu()
+    return [value_of(part, y.expand(len(part), *y.shape)) for part, y in zip(values, classes, strict=True)]

@@ -1,8 +1,7 @@
 """The game head of a classifier: it predicts, from one pass, what the classifier answers of any part of a text."""
 
-import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,20 +18,20 @@ from spinformer._base.precision import full_precision
 from spinformer._base.rng import seeded
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
-from spinformer.games.game import Game
 from spinformer.models.attending import FLOOR, AttendingMap, AttendingReadout, bounded_exp
 from spinformer.models.hidden_states import hidden_states
+from spinformer.models.identity import FILE as PROBE
+from spinformer.models.identity import load_probe, same_model, save_probe
 from spinformer.models.masked import Masking
 from spinformer.models.misfit import FILE as MISFIT
 from spinformer.models.misfit import Misfit
+from spinformer.models.outputs import Outputs, offsets_of
+from spinformer.models.predicted_games import PredictedGames
 from spinformer.models.removed import drop_removed
 from spinformer.models.size_limits import built_for
 
 FOLDER, CONFIG, WEIGHTS = "game", "game.json", "game.safetensors"
 Form = Literal["sums", "attending"]
-# Numbers that the readout of a block of coalitions makes at once: on a GPU, and on a CPU, where they should fit into
-# its cache.
-BLOCK = (2**28, 2**21)
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,8 @@ class GameHeadConfig:
     classifier; form: of the readout, "sums" (`Readout`) or "attending" (`AttendingReadout`, more exact and dearer);
     heads: H; dim: of the values of all H together; hidden, readout: widths of the two networks; reads: how often the
     query of the attending form reads the words; dropout: of the readout of sums; masking: how words were hidden; model:
-    digest of the classifier that the game head belongs to.
+    digest of the classifier that the game head belongs to; outputs: what the classifier puts out
+    (`spinformer.models.outputs`); scale: of its scores, in whose units g is, 1 for probabilities.
     """
 
     layers: tuple[int, ...]
@@ -56,10 +56,14 @@ class GameHeadConfig:
     model: str = ""
     form: Form = "sums"
     reads: int = 2
+    outputs: Outputs = "classes"
+    scale: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         checks.choice("form", self.form, get_args(Form))
+        checks.choice("outputs", self.outputs, get_args(Outputs))
+        checks.positive("scale", self.scale)
         for name in ("width", "classes", "heads", "dim", "hidden", "readout", "reads"):
             checks.at_least(name, getattr(self, name), 1)
         if self.dim % self.heads:
@@ -132,12 +136,16 @@ class Readout(nn.Module):
 class GameHead(nn.Module):
     """o(C) = log p(N) + g(C) - g(N),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
 
+    For a classifier of several labels o(N) are its logits and p is their sigmoid; for one of scores o(N) and p are the
+    scores, and g is in units of their spread.
+
     g(C): what the readout makes of the words C, with what the map took from one pass over the full text; N: all words.
     So v_c(C), the classifier's probability of class c when it reads the words C alone, is predicted for every C from
     one pass, and v(N) is the classifier's answer exactly. v is bounded, as section 3.2 of the NeuroGame paper asks of a
     characteristic function. In the form "sums" it is a function of the coalition's sum, as there (NGT Eq. 2: f(|sum|));
     in the form "attending" the words of C read each other first. misfit: how far its values are from the classifier's
-    own, None where that was not measured.
+    own, None where that was not measured; probe: how the classifier behaves (`spinformer.models.identity`), so that it
+    is known again in another precision, None where that was not kept.
     """
 
     def __init__(self, config: GameHeadConfig) -> None:
@@ -145,6 +153,7 @@ class GameHead(nn.Module):
         checks.instance("config", config, GameHeadConfig)
         self.config = config
         self.misfit: Misfit | None = None
+        self.probe: dict[str, Tensor] | None = None
         self.map: nn.Module = TokenMap(config) if config.form == "sums" else AttendingMap(config)
         self.readout: nn.Module = Readout(config) if config.form == "sums" else AttendingReadout(config)
 
@@ -160,10 +169,12 @@ class GameHead(nn.Module):
     def forward(self, hidden_states: Sequence[Tensor], logits: Tensor, words: Words) -> "PredictedGames":
         """The games of a batch, from the classifier's hidden states and logits for full texts."""
         words = words.to(logits.device)
-        return PredictedGames(self.readout, self.map(hidden_states, words), logits.float().log_softmax(-1), words.mask)
+        config, features = self.config, self.map(hidden_states, words)
+        full = offsets_of(logits, config.outputs)
+        return PredictedGames(self.readout, features, full, words.mask, config.outputs, config.scale)
 
     def save(self, folder: Path) -> None:
-        """Into `folder`/game: weights, configuration, and the measured misfit."""
+        """Into `folder`/game: weights, configuration, the measured misfit, and how the classifier behaves."""
         checks.instance("folder", folder, Path)
         with atomic_files(folder / FOLDER) as written:
             weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
@@ -171,8 +182,11 @@ class GameHead(nn.Module):
             (written / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
             if self.misfit is not None:
                 self.misfit.save(written)
-        if self.misfit is None:
-            (folder / FOLDER / MISFIT).unlink(missing_ok=True)  # of a game that lay here before
+            if self.probe is not None:
+                save_probe(written, self.probe)
+        for kept, name in ((self.misfit, MISFIT), (self.probe, PROBE)):
+            if kept is None:
+                (folder / FOLDER / name).unlink(missing_ok=True)  # of a game that lay here before
 
     @classmethod
     def load(cls, folder: Path, model: nn.Module) -> "GameHead":
@@ -188,12 +202,12 @@ class GameHead(nn.Module):
             raise ValueError(f"{path}: the game head is damaged ({error})") from error
         if not all(isinstance(layer, int) for layer in config.layers) or not isinstance(config.dropout, int | float):
             raise ValueError(f"{path}: the game head is damaged (layers must be numbers; got {config.layers!r:.60})")
-        if config.model != weights_digest(model):
+        if not same_model(model, config.model, path):
             raise ValueError(f"{path}: this game head was made for another model than the one it lies with")
         unfit = f"{path}: the game head's weights are not those that game.json describes"
         with seeded(0):  # the weights that are replaced at once
             head = built_for(path / WEIGHTS, weights, lambda: cls(config), unfit)
-        head.misfit = Misfit.load(path)
+        head.misfit, head.probe = Misfit.load(path), load_probe(path)
         return head.eval()
 
 
@@ -201,85 +215,6 @@ def built_in_game(model: nn.Module) -> GameHead | None:
     """The game head that a model was trained with, if any."""
     head = getattr(model, "game", None)
     return head if isinstance(head, GameHead) else None
-
-
-@dataclass(frozen=True)
-class PredictedGames:
-    """The predicted games of B texts. readout: g, from features and coalitions; features: what it needs of the texts;
-    full: log p(N), (B, classes); mask: (B, W), true for real words.
-    """
-
-    readout: Callable[[Any, Tensor], Tensor]
-    features: Any
-    full: Tensor
-    mask: Tensor
-
-    @full_precision
-    def log_probabilities(self, coalitions: Tensor) -> Tensor:
-        """log p(C), (B, K, classes), of coalitions of words (B, K, W)."""
-        members = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.full)
-        both = self.readout(self.features, torch.cat([self.mask[:, None].to(members), members], 1))
-        return (self.full[:, None] + both[:, 1:] - both[:, :1]).log_softmax(-1)
-
-    def select(self, rows: Sequence[int], words: int) -> "PredictedGames":
-        """The games of these texts, whose first `words` columns hold all of their words."""
-        whole = self.features
-        features = whole[rows, :words] if isinstance(whole, Tensor) else whole.select(rows, words)
-        return PredictedGames(self.readout, features, self.full[rows], self.mask[rows, :words])
-
-    def game(self, target: Tensor | None = None) -> "PredictedGame":
-        """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names."""
-        return PredictedGame(self, self.full.argmax(-1) if target is None else target.to(self.full.device))
-
-
-class PredictedGame(Game):
-    """v(C) = p_y(C) as the game head predicts it, one game for each text. target: y, (B,)."""
-
-    def __init__(self, games: PredictedGames, target: Tensor) -> None:
-        self.games, self.target, self.mask = games, target, games.mask
-        self.batch, self.players = games.mask.shape
-        self.batched, self.dtype, self.device = True, games.full.dtype, games.full.device
-        self.offset: Tensor | None = None
-
-    @full_precision
-    def evaluate(self, coalitions: Tensor) -> Tensor:
-        """(B, K), a block of coalitions at a time."""
-        games, members = self.games, coalitions.to(self.dtype)
-        if self.offset is None or torch.is_grad_enabled():
-            whole = games.mask[:, None].to(members)
-            self.offset = games.full[:, None] - games.readout(games.features, whole)  # log p(N) - g(N)
-        width = _width(games.features)
-        size = max(1, BLOCK[self.device.type == "cpu"] // max(1, self.batch * width))
-        index = self.target[:, None, None]
-        parts = []
-        for block in members.split(size, 1):
-            scores = (games.readout(games.features, block) + self.offset).softmax(-1)
-            parts.append(scores.gather(2, index.expand(-1, scores.shape[1], 1)).squeeze(-1))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
-
-    def evaluate_rows(self, rows: Sequence[int], coalitions: Tensor) -> Tensor:
-        """Of these games alone, at their own price."""
-        if len(rows) == self.batch:
-            return self.evaluate(coalitions)
-        part = PredictedGame(self.games.select(rows, self.players), self.target[rows])
-        part.offset = None if self.offset is None else self.offset[rows]
-        return part.evaluate(coalitions)
-
-
-def _width(features: Any) -> int:
-    """Numbers that a readout makes for each coalition of a text."""
-    return int(features.shape[-1] if isinstance(features, Tensor) else features.values.shape[-1])
-
-
-@torch.no_grad()
-def weights_digest(model: nn.Module) -> str:
-    """sha256 of a model's weights as float16, so that it is the same on every device and in either precision."""
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        stored = value.detach().to("cpu", torch.float16) if value.is_floating_point() else value.detach().cpu()
-        digest.update(stored.contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def default_layers(count: int) -> tuple[int, ...]:

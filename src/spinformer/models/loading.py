@@ -49,6 +49,7 @@ def load_classifier(
         tokenizer = pretrained_tokenizer(source)
     check_weights(source, report, _FATAL, expected="a trained classifier")
     _check_tokenizer(source, model, tokenizer)
+    _set_padding(model, tokenizer)
     return model.to(device).eval(), tokenizer
 
 
@@ -205,6 +206,14 @@ def _check_tokenizer(source: str, model: Any, tokenizer: Any) -> None:
     size = getattr(model.get_input_embeddings(), "num_embeddings", None)
     if size is not None and len(tokenizer) > size:
         raise ValueError(f"{source} has a tokenizer of {len(tokenizer)} tokens, more than the model's {size}")
+
+
+def _set_padding(model: Any, tokenizer: Any) -> None:
+    """Batches need a padding token: where there is none, the end of the text or the unknown word serves as it."""
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
+    if getattr(model.config, "pad_token_id", None) is None:
+        model.config.pad_token_id = tokenizer.pad_token_id
 
 
 def _line(error: Exception) -> str:

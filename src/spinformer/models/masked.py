@@ -11,6 +11,8 @@ from spinformer._base import checks
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
+from spinformer.models.leaks import sees_hidden_tokens
+from spinformer.models.outputs import answers_of, check_target, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
 
 Masking = Literal["attention", "token", "delete"]
@@ -26,28 +28,17 @@ def stack_coalitions(coalitions: Sequence[Tensor], width: int) -> tuple[Tensor, 
     return texts, torch.cat([functional.pad(rows, (0, width - rows.shape[1])) for rows in coalitions])
 
 
-def check_classes(model: Any) -> None:
-    """A ValueError where the model's configuration says that it does not choose one of several classes."""
-    config = getattr(model, "config", None)
-    if config is None:
-        return
-    kind, labels = getattr(config, "problem_type", None), int(getattr(config, "num_labels", 0) or 0)
-    if labels < 2 or kind in ("regression", "multi_label_classification"):
-        raise ValueError(
-            f"expected a classifier that chooses one of at least 2 classes; got {labels} output(s)"
-            + (f" and problem_type {kind!r}" if kind else "")
-        )
-
-
 class MaskedClassifier:
     """p_c(C) = P(class c | the words of C alone)
 
-    masking: how the other words are hidden: "attention", their tokens are masked out of the attention and positions
-    stay (where it makes no difference to the model the tokens are left out, see `spinformer.models.packing`); "token",
-    their tokens are replaced by the tokenizer's mask token; "delete", their tokens are removed and the rest moves
-    together. Special tokens always stay. batch_size: the maximal number of coalitions in one batch; on a GPU of 128
-    tokens each, so that a batch holds more of shorter ones. bf16: matrix products in bfloat16. `passes` counts the
-    forward passes so far, one for each coalition.
+    For a model with several labels p_c(C) is the probability that label c is on, for one that gives scores it is score
+    c (`spinformer.models.outputs`). masking: how the other words are hidden: "attention", their tokens are masked out
+    of the attention and positions stay (where it makes no difference to the model the tokens are left out, see
+    `spinformer.models.packing`; where the model sees them nevertheless they become padding, see
+    `spinformer.models.leaks`); "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens
+    are removed and the rest moves together. Special tokens always stay. batch_size: the maximal number of coalitions in
+    one batch; on a GPU of 128 tokens each, so that a batch holds more of shorter ones. bf16: matrix products in
+    bfloat16. `passes` counts the forward passes so far, one for each coalition.
     """
 
     def __init__(
@@ -61,7 +52,7 @@ class MaskedClassifier:
         checks.instance("model", model, nn.Module)
         checks.function("tokenizer", tokenizer)
         checks.flag("bf16", bf16)
-        check_classes(model)
+        self.outputs = outputs_of(model)
         checks.choice("masking", masking, get_args(Masking))
         checks.at_least("batch_size", batch_size, 1)
         if masking == "token" and tokenizer.mask_token_id is None:
@@ -72,6 +63,7 @@ class MaskedClassifier:
         self.passes, self.bf16 = 0, bf16
         self.offset = position_offset(model) if masking == "attention" else None
         self.packs: bool | None = False if self.offset is None else None  # None: not known yet
+        self.leaks: bool | None = None if masking == "attention" else False  # the same
 
     @property
     def device(self) -> torch.device:
@@ -122,7 +114,7 @@ class MaskedClassifier:
             inputs = {name: value[texts[rows], :columns] for name, value in words.inputs.items()}
             inputs = self._masked(inputs, visible[rows, :columns], tokens)
             with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
-                parts.append(self.model(**inputs).logits.float().softmax(-1))
+                parts.append(answers_of(self.model(**inputs).logits, self.outputs))
         self.passes += len(texts)
         probabilities = torch.cat(parts)
         return torch.empty_like(probabilities).index_copy_(0, order, probabilities)
@@ -159,7 +151,10 @@ class MaskedClassifier:
             return move_together(inputs, visible, tokens, self.tokenizer.pad_token_id)
         if self.packs and self.offset is not None:
             return pack(inputs, visible, tokens, self._padding, self.offset)
-        return {**inputs, "attention_mask": visible.long()}
+        changed = {"attention_mask": visible.long()}
+        if self.leaks:
+            changed["input_ids"] = inputs["input_ids"].masked_fill(~visible, self._padding)
+        return {**inputs, **changed}
 
     @property
     def _moves(self) -> bool:
@@ -168,18 +163,26 @@ class MaskedClassifier:
 
     @property
     def _padding(self) -> int:
-        return self.tokenizer.pad_token_id or 0  # a token that is not looked at
+        """What stands in the place of hidden tokens: what the model itself takes for padding."""
+        own = getattr(getattr(self.model, "config", None), "pad_token_id", None)
+        return own if isinstance(own, int) and own >= 0 else self.tokenizer.pad_token_id or 0
 
     def _decide(self, words: Words, texts: Tensor, visible: Tensor) -> None:
-        """Measure, once, whether hidden tokens can be left out."""
+        """Measure, once, whether hidden tokens are seen nevertheless, and whether they can be left out."""
+        if self.leaks is None:
+            special = set(getattr(self.tokenizer, "all_special_ids", ()))
+            self.leaks = sees_hidden_tokens(self.model, self.outputs, words.inputs, words.owner, special)
+            self.packs = False if self.leaks else self.packs
         if self.packs is None and self.offset is not None:
             rows = slice(0, MAX_CPU_ROWS)
             inputs = {name: value[texts[rows]] for name, value in words.inputs.items()}
-            self.packs = same_answers(self.model, inputs, visible[rows], self._padding, self.offset)
+            self.packs = same_answers(self.model, self.outputs, inputs, visible[rows], self._padding, self.offset)
 
 
 class ConfidenceGame(Game):
     """v(C) = p_y(C), the classifier's probability of the class y that it decides for (or that `target` names).
+
+    target: y, (B,), or (y, z), (B, 2), for v(C) = p_y(C) - p_z(C).
 
     One game per text; a coalition costs a forward pass. `spinformer.games` has its exact indices for up to 20 words.
     """
@@ -191,11 +194,10 @@ class ConfidenceGame(Game):
         self.batched, self.dtype, self.device = True, torch.float32, self.mask.device
         if target is None:
             target = classifier.full_probabilities(words).argmax(-1)
-        checks.shape("target", target, (self.batch,))
+        check_target(target, self.batch)
         self.target = target.to(self.device)
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """One pass for each coalition."""
         probabilities = self.classifier.probabilities(self.words, coalitions).to(self.device)  # (B, K, classes)
-        index = self.target[:, None, None].expand(-1, probabilities.shape[1], 1)
-        return probabilities.gather(2, index).squeeze(-1)
+        return value_of(probabilities, self.target)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spinformer.models.hidden_states import first_position, position_table
+from spinformer.models.outputs import Outputs, answers_of
 
 # How far two answers may be apart to be the same, as a share of what hiding words changes in them, and in any case;
 # and the rows that they are compared on, at most.
@@ -51,7 +52,9 @@ def _gather(inputs: dict[str, Tensor], visible: Tensor, order: Tensor, padding: 
 
 
 @torch.no_grad()
-def same_answers(model: Any, inputs: dict[str, Tensor], visible: Tensor, padding: int, offset: int) -> bool | None:
+def same_answers(
+    model: Any, outputs: Outputs, inputs: dict[str, Tensor], visible: Tensor, padding: int, offset: int
+) -> bool | None:
     """Whether the model answers the same of packed rows as of masked ones; None where these rows do not tell.
 
     They tell if a hidden token comes before a visible one in one of them, and if the last word is hidden in one.
@@ -71,7 +74,7 @@ def same_answers(model: Any, inputs: dict[str, Tensor], visible: Tensor, padding
     plain = {**some, "attention_mask": seen.long()}
     packed = pack(some, seen, int(seen.sum(1).max()), padding, offset)
     try:
-        first, second = (model(**each).logits.float().softmax(-1) for each in (plain, packed))
+        first, second = (answers_of(model(**each).logits, outputs) for each in (plain, packed))
     except TypeError:  # it takes no positions
         return False
     apart, change = (first - second).abs().max(), (first.amax(0) - first.amin(0)).max()

@@ -13,7 +13,7 @@ from spinformer._base.progress import progress as bar
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.features import Features, batches_by_length
 from spinformer.data.texts import Texts
-from spinformer.models.hidden_states import max_tokens
+from spinformer.models.lengths import resolve_max_length
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PredictOptions(TypedDict, total=False):
     """The options of `predict`."""
 
     batch_size: int
-    max_length: int
+    max_length: int | None
     device: torch.device | str | None
     bf16: bool
     progress: bool
@@ -46,14 +46,15 @@ def predict(
     texts: Texts,
     *,
     batch_size: int = 64,
-    max_length: int = 128,
+    max_length: int | None = None,
     device: torch.device | str | None = None,
     bf16: bool = False,
     progress: bool = True,
 ) -> Predictions:
     """Logits for every text or pair; they do not depend on the batch size.
 
-    Texts of like length share a batch. Pairs of more than max_length tokens lose tokens of the longer text first.
+    Texts of like length share a batch. Pairs of more than max_length tokens (by
+    default what the model takes) lose tokens of the longer text first.
     device: where the model is moved (default: where it is); bf16: bfloat16 autocast, on CUDA only. The model runs in
     evaluation mode and is left in its former mode.
     """
@@ -62,7 +63,7 @@ def predict(
     checks.instance("texts", texts, Texts)
     checks.flag("bf16", bf16)
     checks.at_least("batch_size", batch_size, 1)
-    check_max_length(model, tokenizer, max_length)
+    max_length = resolve_max_length(model, tokenizer, max_length)
     if not len(texts):
         raise ValueError(f"{texts.source} has no rows to predict")
     _check_not_empty(texts)
@@ -93,16 +94,6 @@ def predict(
     checks.finite("logits", logits)
     ess, residual, converged = game if plays else (None, None, None)
     return Predictions(logits, ess, residual, converged, rows.truncated)
-
-
-def check_max_length(model: Any, tokenizer: Any, max_length: int) -> None:
-    """A ValueError where the model does not take texts of max_length tokens."""
-    checks.at_least("max_length", max_length, 4)  # what the special tokens leave must hold something of each text
-    positions = max_tokens(model) or getattr(model.config, "max_position_embeddings", None)
-    limits = (positions, getattr(tokenizer, "model_max_length", None))
-    limit = min((size for size in limits if isinstance(size, int) and size > 0), default=max_length)
-    if max_length > limit:
-        raise ValueError(f"max_length must be at most {limit}, what the model takes; got {max_length}")
 
 
 def _diagnostics(output: Any) -> list[Tensor]:

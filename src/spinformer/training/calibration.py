@@ -16,6 +16,7 @@ from spinformer.games.selection import informative_design
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
 from spinformer.models.misfit import REFINED, ErrorScale, Misfit, features
+from spinformer.models.outputs import value_of
 
 PASSES = 128  # masked passes of each text
 BATCH = 16  # texts at a time
@@ -63,7 +64,8 @@ def measure_misfit(
         part = texts.select(range(start, min(start + BATCH, len(texts))))
         words = split_words(classifier.tokenizer, part, max_length).to(classifier.device)
         games = head.games(classifier.model, words)
-        target, confidence = games.full.argmax(-1), games.full.exp().amax(-1)
+        target = games.full.argmax(-1)
+        confidence = games.confidence(target)
         game = games.game(target)
         values = estimate_all(game, seed=torch.tensor(seed))
         counts = words.counts.tolist()
@@ -75,7 +77,7 @@ def measure_misfit(
         for row, design in enumerate(designs):
             asked[row, : len(design), : counts[row]] = design
         owner, real = stack_coalitions(designs, width)
-        answers = classifier.row_probabilities(words, owner, real)[torch.arange(len(owner)), target[owner]].cpu()
+        answers = value_of(classifier.row_probabilities(words, owner, real), target[owner.to(target.device)]).cpu()
         predicted = game.evaluate(asked.to(game.device)).cpu()
         for row, (design, answer) in enumerate(zip(designs, answers.split([len(d) for d in designs]), strict=True)):
             longest = max(longest, counts[row])

@@ -17,10 +17,11 @@ from spinformer.data.features import Features, batches_by_length
 from spinformer.data.neighbours import nearest_seconds, nearest_words
 from spinformer.data.texts import Texts
 from spinformer.data.views import Changes, make_views
-from spinformer.models.game_head import weights_digest
 from spinformer.models.hidden_states import encoder
+from spinformer.models.identity import weights_digest
+from spinformer.models.lengths import check_max_length
 from spinformer.models.loading import load_classifier, load_config, load_tokenizer
-from spinformer.models.predict import check_max_length, predict
+from spinformer.models.predict import predict
 
 CHANGES = Changes()
 PARTNERS = 16  # second texts of other pairs that a first text may be paired with

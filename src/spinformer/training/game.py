@@ -5,12 +5,13 @@ import math
 import os
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base import checks
@@ -21,9 +22,12 @@ from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.games.coalitions import members, uniform_sizes
-from spinformer.models.game_head import FOLDER, WEIGHTS, Form, GameHead, GameHeadConfig, default_layers, weights_digest
+from spinformer.models.game_head import FOLDER, WEIGHTS, Form, GameHead, GameHeadConfig, default_layers
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
+from spinformer.models.identity import kept_states, weights_digest
+from spinformer.models.lengths import resolve_max_length
 from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.models.outputs import Outputs, answers_of
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.schedule import schedule
@@ -31,6 +35,7 @@ from spinformer.training.seeding import step_seed
 
 STATE, ENDED = "state.pt", "run.json"
 HELD_OUT = 100  # texts on which the misfit is measured
+SCALED = 256  # texts whose scores tell how far scores spread
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
 # Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
 # square measures; the cross-entropy has a gradient where a prediction is far off.
@@ -42,9 +47,9 @@ class GroundingOptions:
     """How a game head is trained.
 
     subsets: masked passes for each text and epoch; masking: how words are hidden (`MaskedClassifier`); max_length:
-    tokens of a text, the rest is cut; form, layers, heads, dim, hidden, readout, reads: of the game head
-    (`GameHeadConfig`), where empty layers are the embeddings, the middle and the last; save_steps: updates between
-    checkpoints.
+    tokens read of a text, 0 for as many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of
+    the game head (`GameHeadConfig`), where empty layers are the embeddings, the middle and the last; save_steps:
+    updates between checkpoints.
     """
 
     epochs: int = 3
@@ -54,7 +59,7 @@ class GroundingOptions:
     weight_decay: float = 0.01
     warmup: float = 0.1
     masking: Masking = "attention"
-    max_length: int = 128
+    max_length: int = 0
     form: Form = "attending"
     layers: tuple[int, ...] = ()
     heads: int = 8
@@ -66,10 +71,11 @@ class GroundingOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        counts = ("epochs", "batch_size", "subsets", "save_steps", "max_length", "heads", "dim", "hidden", "readout")
+        counts = ("epochs", "batch_size", "subsets", "save_steps", "heads", "dim", "hidden", "readout")
         for name in (*counts, "reads"):
             checks.at_least(name, getattr(self, name), 1)
         checks.at_least("seed", self.seed, 0)
+        checks.at_least("max_length", self.max_length, 0)
         checks.positive("learning_rate", self.learning_rate)
         checks.choice("masking", self.masking, get_args(Masking))
         checks.choice("form", self.form, get_args(Form))
@@ -117,8 +123,10 @@ def _train_game_head(
     resume: bool,
 ) -> GameHead:
     classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
+    options = replace(options, max_length=resolve_max_length(model, tokenizer, options.max_length or None))
     with seeded(options.seed):  # weights are drawn on the CPU
-        head = GameHead(_config(model, options)).to(classifier.device)
+        scale = score_scale(classifier, texts, options.max_length)
+        head = GameHead(_config(model, options, classifier.outputs, scale)).to(classifier.device)
         run = _run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
         ended = _EndedRun(output / FOLDER, run)
         if resume and ended.matches():
@@ -127,6 +135,7 @@ def _train_game_head(
         fit_game_head(head, classifier, texts, options, output=output, resume=resume)
         if held_out is not None:
             head.misfit = measure_misfit(head, classifier, held_out, max_length=options.max_length, seed=options.seed)
+    head.probe = kept_states(model)
     head.save(output)
     ended.write()
     Checkpoint(output / FOLDER / STATE, {}).remove()
@@ -176,11 +185,12 @@ def fit_game_head(
     output: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """loss = sum over c of (p_c(C) - q_c(C))^2 - ENTROPY p_c(C) log q_c(C), mean over texts and coalitions C
+    """loss = sum over c of (p_c(C) - q_c(C))^2 + ENTROPY H(p_c(C), q_c(C)), mean over texts and coalitions C
 
     p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
-    the full text. output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the
-    masked passes are in bfloat16, whatever the classifier given has.
+    the full text; H(p, q) = -p log q, and for each of several labels also -(1 - p) log(1 - q). For scores the loss is
+    the first term, in units of their spread. output: checkpoints are written to `output`/game; resume: continue from
+    the one there. On a GPU the masked passes are in bfloat16, whatever the classifier given has.
     """
     if len(texts) < options.batch_size:
         raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
@@ -214,8 +224,7 @@ def fit_game_head(
         words, coalitions = batch.to(device), drawn.to(device)
         games = head.games(classifier.model, words)
         answers = classifier.probabilities(words, coalitions)  # (B, K, classes)
-        predicted = games.log_probabilities(coalitions)
-        loss = ((answers - predicted.exp()).square() - ENTROPY * answers * predicted).sum(-1).mean()
+        loss = _loss(answers, games.logits(coalitions), head.config)
         value = loss.item()
         if not math.isfinite(value):
             raise ValueError(f"the loss became {value} at step {step}; a lower learning_rate may help")
@@ -227,6 +236,28 @@ def fit_game_head(
         if (step + 1) % options.save_steps == 0:
             checkpoint.write({**{name: part.state_dict() for name, part in parts.items()}, "step": step + 1})
     head.eval()
+
+
+def _loss(answers: Tensor, logits: Tensor, config: GameHeadConfig) -> Tensor:
+    """Of answers p, (B, K, classes), and predictions o, as `fit_game_head` says."""
+    squared = ((answers - answers_of(logits, config.outputs)) / config.scale).square()
+    if config.outputs == "classes":
+        squared = squared - ENTROPY * answers * logits
+    elif config.outputs == "labels":
+        entropy = functional.binary_cross_entropy_with_logits(logits, answers, reduction="none")
+        squared = squared + ENTROPY * entropy
+    return squared.sum(-1).mean()
+
+
+@torch.no_grad()
+def score_scale(classifier: MaskedClassifier, texts: Texts, max_length: int) -> float:
+    """The standard deviation of the scores of the first SCALED texts; 1 for probabilities."""
+    if classifier.outputs != "scores":
+        return 1.0
+    chosen = texts.select(range(min(SCALED, len(texts))))
+    words = split_words(classifier.tokenizer, chosen, max_length)
+    spread = float(classifier.full_probabilities(words).std(0, correction=0).max())
+    return spread if spread > 1e-6 else 1.0
 
 
 def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
@@ -266,10 +297,10 @@ def _start_worker(worker: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there are several processes: one thread each is enough
 
 
-def _config(model: Any, options: GroundingOptions) -> GameHeadConfig:
+def _config(model: Any, options: GroundingOptions, outputs: Outputs, scale: float) -> GameHeadConfig:
     layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
     names = ("form", "heads", "dim", "hidden", "readout", "reads", "masking")
-    sizes = {name: getattr(options, name) for name in names}
+    sizes = {name: getattr(options, name) for name in names} | {"outputs": outputs, "scale": scale}
     classes = int(model.config.num_labels)
     return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), **sizes)
 

@@ -21,7 +21,7 @@ from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.games.exact import MAX_PLAYERS
-from spinformer.models.game_head import weights_digest
+from spinformer.models.identity import weights_digest
 from spinformer.models.masked import MaskedClassifier
 
 LOW, HIGH = 12, 16  # words of a text

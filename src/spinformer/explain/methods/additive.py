@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
 from spinformer._base.rng import seeded
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
@@ -14,6 +15,7 @@ from spinformer.explain.methods.base import Method
 from spinformer.explain.scoring import Scorer, decided, in_batches
 from spinformer.models.additive import AdditiveNetwork
 from spinformer.models.masked import MaskedClassifier
+from spinformer.models.outputs import value_of
 from spinformer.training.additive import train_additive
 
 
@@ -60,7 +62,7 @@ class AdditiveExplainer:
         classes = decided(probabilities, target)
         if self.network.config.classes == "decided" and not torch.equal(classes, probabilities.argmax(-1)):
             raise ValueError("this explainer knows only the class that the classifier decides for; got another target")
-        return values.gather(2, classes[:, None, None].expand(-1, values.shape[1], 1)).squeeze(2)
+        return value_of(values, classes)
 
     def save(self, folder: Path) -> None:
         """explainer.safetensors and explainer.json in `folder`."""
@@ -74,6 +76,15 @@ class AdditiveExplainer:
         with seeded(0):  # the weights that are replaced at once
             explainer.network, explainer.record = AdditiveNetwork.load(folder, classifier)
         return explainer
+
+
+def load_additive(additive: Scorer | Path | str | None, classifier: MaskedClassifier) -> Scorer | None:
+    """An additive explainer that a caller hands in, or the saved one of a folder."""
+    if isinstance(additive, Path | str):
+        return AdditiveExplainer.load(Path(additive), classifier)
+    if additive is not None:
+        checks.function("additive", additive)
+    return additive
 
 
 class AdditiveMethod(Method):

@@ -84,7 +84,7 @@ class GameMethod(Method):
     ) -> list[Explanation]:
         games = grounded.games(words)
         context.classifier.passes += len(texts)
-        probabilities = games.full.exp()
+        probabilities = games.answers
         classes = decided(probabilities, target)
         game = games.game(classes)
         values = grounded.all_values(games, context.seed, classes)
@@ -100,7 +100,7 @@ class GameMethod(Method):
         importance = self.column or grounded.values(games, self.index, context.seed, classes)
         notes = [grounded.notes(len(row)) for row in words.words]
         passes = [1] * len(texts)
-        batch = Explained(texts, words, context.labels, probabilities.cpu(), classes.cpu(), passes, notes)
+        batch = Explained(texts, words, context.answers, probabilities.cpu(), classes.cpu(), passes, notes)
         return from_game(self.name, batch, numbers, importance, ess=ising.ess)
 
 

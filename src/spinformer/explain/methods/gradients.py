@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from spinformer._base import checks
 from spinformer.data.words import Words
+from spinformer.explain.context import Context
 from spinformer.explain.methods.base import ScorerMethod
-from spinformer.explain.scoring import decided, in_batches, of_class
+from spinformer.explain.scoring import decided, in_batches
 from spinformer.models.masked import MaskedClassifier
+from spinformer.models.outputs import answers_of, offsets_of, value_of
 
 Baseline = Literal["pad", "mask"]
 
@@ -22,7 +24,7 @@ class GradientTimesInput:
     """score_i = sum over the tokens t of word i of e_t . d log p_y / d e_t          (Denil et al. 2014; Shrikumar 2016)
 
     with e_t the input embedding of token t. log p_y and p_y order the words of a text alike: their gradients differ by
-    the factor p_y.
+    the factor p_y. Of several labels, and of scores, the logit o_y stands in the place of log p_y.
     """
 
     name = "gradient-times-input"
@@ -40,7 +42,7 @@ class GradientTimesInput:
         model = self.classifier.model
         with _differentiable(), _embeddings(model, words.owner.shape) as embeddings:
             logits = model(**words.inputs).logits.float()
-            value = of_class(logits.log_softmax(-1), decided(logits, target)).sum()
+            value = value_of(offsets_of(logits, self.classifier.outputs), decided(logits, target)).sum()
             gradient = _gradient(value, embeddings)
         self.classifier.passes += len(words.words)
         return words.sums((gradient * embeddings[0]).detach().float().sum(-1))
@@ -95,8 +97,8 @@ class IntegratedGradients:
         model, times = self.classifier.model, len(points) // len(target)
         inputs = {name: value.repeat(times, 1) for name, value in words.inputs.items()}
         with _differentiable(), _embeddings(model, points.shape[:2], points) as embeddings:
-            probabilities = model(**inputs).logits.float().softmax(-1)
-            return _gradient(of_class(probabilities, target.repeat(times)).sum(), embeddings)
+            answers = answers_of(model(**inputs).logits, self.classifier.outputs)
+            return _gradient(value_of(answers, torch.cat([target] * times)).sum(), embeddings)
 
 
 @contextmanager
@@ -132,13 +134,23 @@ def _gradient(value: Tensor, embeddings: list[Tensor]) -> Tensor:
     return gradient
 
 
-INTEGRATED_GRADIENTS = ScorerMethod(
+class GradientMethod(ScorerMethod):
+    """A method that needs the gradients of a model."""
+
+    def missing(self, context: Context) -> str | None:
+        """What a function of texts lacks."""
+        if hasattr(context.classifier.model, "get_input_embeddings"):
+            return None
+        return f"method {self.name!r} needs the gradients of a model; a function is explained by masked passes alone"
+
+
+INTEGRATED_GRADIENTS = GradientMethod(
     IntegratedGradients.name,
     "gradients on the way from padding to the text: they sum to the difference of the probabilities",
     "33, and 32 backward",
     lambda context: IntegratedGradients(context.classifier),
 )
-GRADIENT_TIMES_INPUT = ScorerMethod(
+GRADIENT_TIMES_INPUT = GradientMethod(
     GradientTimesInput.name,
     "gradient of the log-probability times the word's embedding",
     GradientTimesInput.passes,

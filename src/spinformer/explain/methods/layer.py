@@ -16,6 +16,7 @@ from spinformer.explain.explanation import Explanation
 from spinformer.explain.methods.base import Method
 from spinformer.explain.scoring import Scorer, in_batches
 from spinformer.models.masked import MaskedClassifier
+from spinformer.models.outputs import answers_of
 
 # The numbers of the NeuroGame layer for each token, and the field of `Word` that each fills.
 NUMBERS = {"shapley": "shapley", "banzhaf": "banzhaf", "gate": "gate", "fields": "field", "attention": "attention"}
@@ -69,7 +70,7 @@ class LayerScores:
         """Everything that the NeuroGame layer computes for these texts, and the probabilities: one pass."""
         output = self.classifier.model(**words.inputs, output_game=True)
         self.classifier.passes += len(words.words)
-        return output.game, output.logits.float().softmax(-1)
+        return output.game, answers_of(output.logits, self.classifier.outputs)
 
 
 class LayerMethod(Method):

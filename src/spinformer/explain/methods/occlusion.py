@@ -5,8 +5,9 @@ from torch import Tensor
 
 from spinformer.data.words import Words
 from spinformer.explain.methods.base import ScorerMethod
-from spinformer.explain.scoring import decided, of_class
+from spinformer.explain.scoring import decided
 from spinformer.models.masked import MaskedClassifier
+from spinformer.models.outputs import value_of
 
 
 class LeaveOneOut:
@@ -31,7 +32,7 @@ class LeaveOneOut:
         coalitions = words.mask[texts].clone()
         coalitions[torch.arange(len(texts), device=device), left_out] = False
         without = self.classifier.row_probabilities(words, texts, coalitions).to(device)
-        drop = of_class(full, classes)[texts] - of_class(without, classes[texts])
+        drop = value_of(full, classes)[texts] - value_of(without, classes[texts])
         return torch.zeros(batch, width, device=device).index_put_((texts, left_out), drop)
 
 

@@ -14,8 +14,10 @@ from spinformer.explain.render.characters import capitalize
 from spinformer.explain.render.columns import Column, Numbers, word_columns
 from spinformer.explain.render.layout import (
     ADDITIVE,
+    answer,
     decision,
     describe_pairs,
+    explained_class,
     pair_map,
     side_names,
     strongest_pairs,
@@ -40,6 +42,9 @@ from spinformer.explain.render.svg import arcs_svg
 TITLE = "Which words decided"
 # Of each explanation: arcs drawn, pairs listed, words in the map of pairs.
 MAX_ARCS, MAX_LISTED_PAIRS, MAX_MAP_WORDS = 12, 8, 24
+MAX_LABELS = 12
+# What the outputs of a model are called.
+ANSWERS = {"classes": "Classes", "labels": "Labels", "scores": "Scores"}
 SHAPLEY_NOTE = """A Shapley value
 is a word's share of the probability: with the probability of no words, all of them sum to that of the whole text. """
 MISFIT_NOTE = """ It has two parts,
@@ -55,7 +60,7 @@ def to_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     scales = shared_scales(records)
     sections = "\n".join(_section(record, number, scales[record.method]) for number, record in enumerate(records, 1))
-    subject = "the decision" if all(record.target == record.label for record in records) else "the explained class"
+    subject = _explained(records)
     misfit = any(word.misfit_stderr is not None for record in records for word in record.words)
     parts = MISFIT_NOTE if misfit else ""
     note = SHAPLEY_NOTE if any(record.method in ADDITIVE for record in records) else ""
@@ -115,7 +120,7 @@ def _section(record: ExplanationRecord, number: int, scales: Scales) -> str:
 <h2 id="e{number}">{number}. {decision(record, isolate)}</h2>
 {note_box(record)}{base_paragraph(record)}
 {word_lines(record, scales.words)}
-<h3>Classes</h3>
+<h3>{ANSWERS[record.outputs]}</h3>
 {_classes(record)}
 <h3>Pairs of words</h3>
 {_pairs(record, scales)}
@@ -128,11 +133,31 @@ def _section(record: ExplanationRecord, number: int, scales: Scales) -> str:
 </section>"""
 
 
+def _explained(records: Sequence[ExplanationRecord]) -> str:
+    """What words spoke for, where all explanations agree in it."""
+    subjects = {explained_class(record) for record in records}
+    if len(subjects) > 1:
+        return "what is explained"
+    (subject,) = subjects
+    return subject if subject == "the decision" else isolate(subject)
+
+
 def _classes(record: ExplanationRecord) -> str:
+    """The classes; of many labels the MAX_LABELS most probable."""
+    shown = sorted(record.probabilities.items(), key=lambda item: -item[1])[:MAX_LABELS]
+    if len(record.probabilities) <= MAX_LABELS:
+        shown = list(record.probabilities.items())
+    if record.outputs == "scores":
+        rows = "".join(
+            f'<tr><th scope="row" class="name">{isolate(name)}</th><td>{answer(record, name)}</td></tr>'
+            for name, _ in shown
+        )
+        head = '<tr><th scope="col" class="name">output</th><th scope="col">score</th></tr>'
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
     rows = "".join(
         f'<tr><th scope="row" class="name">{isolate(name)}</th><td>{probability:.1%}</td>'
         f'<td><meter min="0" max="1" value="{probability:.4f}">{probability:.1%}</meter></td></tr>'
-        for name, probability in record.probabilities.items()
+        for name, probability in shown
     )
     head = '<tr><th scope="col" class="name">class</th><th scope="col" colspan="2">probability</th></tr>'
     return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spinformer._base import checks
-from spinformer.explain.record import ExplanationRecord, Pair
+from spinformer.explain.record import ON, ExplanationRecord, Pair
 from spinformer.explain.render.scale import Scale, scales_of
 
 # Longer texts are drawn with only those words that are in a drawn pair.
@@ -117,10 +117,34 @@ def decision(record: ExplanationRecord, show: Callable[[str], str]) -> str:
 
     show: makes the name of a class fit for where it is shown.
     """
-    label = f"{show(record.label)} ({record.probabilities[record.label]:.1%})"
-    if record.target == record.label:
+    shares = record.probabilities
+    named = [record.label]
+    if record.outputs == "labels":
+        named = sorted((name for name, share in shares.items() if share >= ON), key=lambda name: -shares[name])
+    label = ", ".join(f"{show(name)} ({answer(record, name)})" for name in named) or "no label"
+    if record.against is not None:
+        target = (
+            "" if record.target == record.label else f" for {show(record.target)} ({answer(record, record.target)})"
+        )
+        return f"{label}, explained{target} against {show(record.against)} ({answer(record, record.against)})"
+    if record.target == record.label and named:
         return label
-    return f"{label}, explained for {show(record.target)} ({record.probabilities[record.target]:.1%})"
+    return f"{label}, explained for {show(record.target)} ({answer(record, record.target)})"
+
+
+def answer(record: ExplanationRecord, name: str) -> str:
+    """A probability in percent, or a score."""
+    value = record.probabilities[name]
+    return f"{value:.3f}".replace("-", "−") if record.outputs == "scores" else f"{value:.1%}"
+
+
+def subject(record: ExplanationRecord, show: Callable[[str], str]) -> str:
+    """What the numbers are of: the probability of a class, or one less another, or a score."""
+    kind = "score" if record.outputs == "scores" else "probability"
+    target = show(record.target)
+    if record.against is not None:
+        return f"{kind} of {target} less that of {show(record.against)}"
+    return target if kind == record.target else f"{kind} of {target}"
 
 
 def base_line(record: ExplanationRecord, show: Callable[[str], str]) -> str:
@@ -131,20 +155,26 @@ def base_line(record: ExplanationRecord, show: Callable[[str], str]) -> str:
     """
     if record.base_value is None:
         return ""
-    subject, full = f"probability of {show(record.target)}", record.probabilities[record.target]
+    name, full = subject(record, show), record.full_value
     if record.method not in ADDITIVE:
-        return f"{subject}: no words {record.base_value:.3f}, all words {full:.3f}"
+        return f"{name}: no words {record.base_value:.3f}, all words {full:.3f}"
     total = record.base_value + sum(record.importance)
-    met = abs(total - full) < 0.001
+    met = abs(total - full) < 0.001 * max(1.0, abs(full))
     total = full if met else total
     words = round(total, 3) - round(record.base_value, 3)
     miss = "" if met else f" (estimated; the classifier says {full:.3f})"
     sign, result = "−" if words < 0 else "+", f"{total:.3f}".replace("-", "−")
-    return f"{subject}: no words {record.base_value:.3f} {sign} words {abs(words):.3f} = {result}{miss}"
+    return f"{name}: no words {record.base_value:.3f} {sign} words {abs(words):.3f} = {result}{miss}"
 
 
 def explained_class(record: ExplanationRecord) -> str:
     """What the words speak for or against."""
+    if record.against is not None:
+        return f"{record.target} against {record.against}"
+    if record.outputs == "scores":
+        return f"a high {record.target}"
+    if record.outputs == "labels":
+        return f"the label {record.target}"
     return "the decision" if record.target == record.label else f"the class {record.target}"
 
 

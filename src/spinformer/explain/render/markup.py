@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spinformer._base.characters import REPLACEMENT
 from spinformer.explain.record import ExplanationRecord, Pair, Word
-from spinformer.explain.render.characters import capitalize
+from spinformer.explain.render.characters import capitalize, shorten
 from spinformer.explain.render.columns import sampling_error
 from spinformer.explain.render.layout import PairMap, base_line, describe_pairs, score_name, side_names
 from spinformer.explain.render.scale import Scale
@@ -14,6 +14,8 @@ from spinformer.explain.render.style import DEPTHS
 
 # Unicode's isolates: characters that begin one, and the one that ends it.
 ISOLATE_STARTS, ISOLATE_END = "\u2066\u2067\u2068", "\u2069"
+# Characters that are shown of what the model did not read.
+MAX_UNREAD = 300
 
 
 def escape(text: str) -> str:
@@ -82,6 +84,10 @@ def word_lines(record: ExplanationRecord, scale: Scale) -> str:
     lines = []
     for side, name in enumerate(side_names(record)):
         words = " ".join(_word(word, scale) for word in record.words if word.side == side)
+        if record.unread and record.unread[side]:
+            words += (
+                f' <span class="unread" title="not read">{isolate(shorten(record.unread[side], MAX_UNREAD))}</span>'
+            )
         lines.append(f'<p class="side">{name}</p>\n<p class="words">{words}</p>')
     return "\n".join([*lines, scale_line(scale, score_name(record))])
 

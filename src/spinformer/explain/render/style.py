@@ -53,6 +53,7 @@ section{border-top:1px solid var(--rule);margin-top:2.5rem;padding-top:1.5rem}
 a{color:var(--for)}
 .soft,figcaption,caption{color:var(--soft);font-size:.875rem}
 caption{text-align:left;padding-bottom:.3rem}
+.unread{color:var(--soft);text-decoration:line-through}
 .side{color:var(--soft);font-size:.8rem;margin:.7rem 0 0}
 .words{margin:.15rem 0;font-size:1.15rem;line-height:2}
 .w{padding:.12em .3em;border-radius:.25em;overflow-wrap:anywhere;-webkit-box-decoration-break:clone;

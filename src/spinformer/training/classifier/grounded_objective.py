@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from spinformer.models.game_head import PredictedGames
+from spinformer.models.predicted_games import PredictedGames
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.game import draw_coalitions
 
@@ -45,7 +45,7 @@ def grounded_loss(
         full[part].detach().log_softmax(-1),
         players,
     )
-    predicted, answer = games.log_probabilities(coalitions[:, None]).squeeze(1), masked.detach().log_softmax(-1)
+    predicted, answer = games.logits(coalitions[:, None]).squeeze(1), masked.detach().log_softmax(-1)
     divergence = (answer.exp() * (answer - predicted)).sum(-1)
     loss = functional.cross_entropy(full, targets, label_smoothing=recipe.label_smoothing)
     loss = loss + recipe.masked_weight * functional.cross_entropy(torch.cat([masked, repeated]), targets[second])

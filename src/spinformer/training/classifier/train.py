@@ -27,11 +27,11 @@ from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
 from spinformer.models.baselines import corpus_words, from_vectors
 from spinformer.models.encoders import encoder_path
+from spinformer.models.lengths import check_max_length
 from spinformer.models.loading import load_tokenizer
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.pooling import POOLING_HEADS
-from spinformer.models.predict import check_max_length
 from spinformer.models.saving import save_model
 from spinformer.training.checkpoint import differences
 from spinformer.training.classifier.checkpoints import last_checkpoint, remove_others

@@ -1,0 +1,161 @@
+"""Explanations of a whole corpus in one file: JSONL, CSV or Parquet, a row for each text.
+
+The texts are explained in parts, each of which is written whole. A run that was stopped goes on where it was when the
+same command is given again; several processes share the parts (RANK and WORLD_SIZE, as torchrun and accelerate set
+them), and the one that ends last joins them. The file is the same whatever the number of processes and of stops.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Unpack
+
+from filelock import FileLock
+
+from spinformer._base import checks
+from spinformer._base.extras import require
+from spinformer._base.files import atomic_text, atomic_write
+from spinformer._base.progress import progress
+from spinformer.data.texts import Texts
+from spinformer.explain.exchange import ROW, to_row
+from spinformer.explain.explainer import Explainer
+from spinformer.explain.inputs import CallOptions
+from spinformer.models.identity import weights_digest
+
+FORMATS = (".jsonl", ".csv", ".parquet")
+PART = 256  # texts of a part: what a kill may cost
+PAIRS = 10  # of a text, the strongest
+
+
+def explain_corpus(
+    explainer: Explainer,
+    texts: Texts,
+    output: Path,
+    *,
+    pairs: int = PAIRS,
+    part: int = PART,
+    shard: tuple[int, int] | None = None,
+    **call: Unpack[CallOptions],
+) -> Path | None:
+    """Explain every text; the path of the file, or None where other processes are still at work on their parts.
+
+    pairs: the number of strongest pairs that are kept of each text; part: texts in a part; shard: the number of this
+    process and of all, by default those of the environment. call: as of `Explainer.__call__`.
+    """
+    checks.instance("texts", texts, Texts)
+    checks.at_least("pairs", pairs, 0)
+    checks.at_least("part", part, 1)
+    check_output(output)
+    if not len(texts):
+        raise ValueError(f"{texts.source} has no texts to explain")
+    rank, world = shard if shard is not None else _environment()
+    if not 0 <= rank < world:
+        raise ValueError(f"shard must be the number of a process and of all, as (0, 2); got {(rank, world)}")
+    folder = _folder(explainer, texts, output, {"pairs": pairs, "part": part, **call})
+    starts = range(0, len(texts), part)
+    own = [start for start in starts if (start // part) % world == rank]
+    done = [start for start in own if _part(folder, start).is_file()]
+    left = [start for start in own if start not in set(done)]
+    for start in progress(left, "explaining", len(own), len(done)):
+        chosen = texts.select(range(start, min(start + part, len(texts))))
+        second = None if chosen.second is None else list(chosen.second)
+        explanations = explainer(list(chosen.first), second, **call)
+        rows = [json.dumps(to_row(each, start + place, pairs)) for place, each in enumerate(explanations)]
+        atomic_text(_part(folder, start), "\n".join(rows) + "\n")
+    with FileLock(output.resolve().with_name(f".{output.name}.lock")):
+        if not folder.is_dir():
+            return output  # joined by another process
+        if not all(_part(folder, start).is_file() for start in starts):
+            return None
+        _join([_part(folder, start) for start in starts], output)
+        finished = folder.with_name(f"{folder.name}-done")
+        folder.rename(finished)  # at once, so that a kill leaves no half of it
+        shutil.rmtree(finished, ignore_errors=True)
+    with suppress(OSError):
+        output.resolve().with_name(f".{output.name}.lock").unlink()
+    return output
+
+
+def check_output(output: Path) -> None:
+    """A ValueError unless the name of a file says how it is to be written."""
+    checks.instance("output", output, Path)
+    if output.suffix.lower() not in FORMATS:
+        raise ValueError(f"output must be a file that ends in {', '.join(FORMATS)}; got {output}")
+
+
+def _environment() -> tuple[int, int]:
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _part(folder: Path, start: int) -> Path:
+    return folder / f"{start:012d}.jsonl"
+
+
+def _folder(explainer: Explainer, texts: Texts, output: Path, options: dict[str, Any]) -> Path:
+    """The folder of the parts, whose name tells everything that decides the rows."""
+    head = None if explainer.grounded is None else weights_digest(explainer.grounded.head)
+    settings = (explainer.samples, explainer.temperature, explainer.weighting, explainer.max_length, explainer.seed)
+    about = [
+        version("spinformer"),
+        texts.fingerprint(),
+        weights_digest(explainer.model),
+        head,
+        settings,
+        explainer.classifier.masking,
+    ]
+    digest = hashlib.sha256(json.dumps([about, options], sort_keys=True, default=str).encode()).hexdigest()[:12]
+    folder = output.resolve().with_name(f".{output.name}.parts-{digest}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _rows(parts: Sequence[Path]) -> Iterator[list[dict[str, Any]]]:
+    """The rows of each part."""
+    for path in parts:
+        with path.open(encoding="utf-8") as lines:
+            yield [json.loads(line) for line in lines]
+
+
+def _join(parts: Sequence[Path], output: Path) -> None:
+    """All parts in one file."""
+    with atomic_write(output) as partial:
+        if output.suffix.lower() == ".parquet":
+            _join_parquet(parts, partial)
+            return
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            if output.suffix.lower() == ".jsonl":
+                for path in parts:
+                    file.write(path.read_text(encoding="utf-8"))
+                return
+            table = csv.DictWriter(file, list(ROW))
+            table.writeheader()
+            for rows in _rows(parts):
+                table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def _join_parquet(parts: Sequence[Path], path: Path) -> None:
+    arrow, parquet = require("pyarrow", extra="nli"), require("pyarrow.parquet", extra="nli")
+    schema = arrow.schema([(name, _type(arrow, kind)) for name, kind in ROW.items()])
+    with parquet.ParquetWriter(path, schema) as writer:
+        for rows in _rows(parts):
+            for row in rows:
+                row["probabilities"] = list(row["probabilities"].items())
+            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+
+
+def _type(arrow: Any, kind: str) -> Any:
+    """A type of Arrow by its name in `ROW`."""
+    simple = {"text": arrow.string(), "number": arrow.float64(), "count": arrow.int64()}
+    if kind == "shares":
+        return arrow.map_(arrow.string(), arrow.float64())
+    return arrow.list_(simple[kind.removesuffix("s")]) if kind.endswith("s") else simple[kind]

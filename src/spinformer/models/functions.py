@@ -1,0 +1,157 @@
+"""Any function from texts to answers as a classifier: a remote API, a pipeline of scikit-learn, anything.
+
+It is explained by masking: words are left out of the text, or replaced by another, and the function is asked again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from spinformer._base import checks
+from spinformer.data.words import WORD
+from spinformer.models.outputs import PROBLEM_TYPES, Outputs
+
+# A function of a list of texts, or of a list of pairs, to a row of answers for each.
+Function = Callable[[list[Any]], Any]
+# Ids that are no words. The third and fourth begin a text and a pair, and are always there.
+PADDING, MASK, TEXT, PAIR = range(4)
+SMALLEST = 1e-12  # probability whose logarithm is taken
+
+
+class Encoded(dict[str, list[list[Any]]]):
+    """What a tokenizer returns; sides: of every token 0 (first text), 1 (second) or None (neither)."""
+
+    def __init__(self, columns: Mapping[str, list[list[Any]]], sides: list[list[int | None]]) -> None:
+        super().__init__(columns)
+        self._sides = sides
+
+    def sequence_ids(self, row: int) -> list[int | None]:
+        """The text that each token of a row belongs to."""
+        return self._sides[row]
+
+
+class WordTokenizer:
+    """One token for each word, with what stands before it, so that tokens in a row give the text back.
+
+    mask: what stands in the place of a hidden word under masking="token"; None for masking="delete" alone.
+    """
+
+    is_fast = True
+    pad_token, pad_token_id, pad_token_type_id = "", PADDING, 0
+    padding_side = "right"
+    model_max_length = 10**6
+    all_special_ids = (PADDING, MASK, TEXT, PAIR)
+
+    def __init__(self, mask: str | None = None) -> None:
+        self.mask_token_id = None if mask is None else MASK
+        self.pieces = ["", f" {mask}", "", ""]
+        self.ids: dict[str, int] = {}
+
+    def __call__(self, first: list[str], second: list[str] | None = None, **options: Any) -> Encoded:
+        """As a fast tokenizer of transformers; of `options` only max_length counts."""
+        rows = [self._row((text,) if second is None else (text, second[row])) for row, text in enumerate(first)]
+        rows = [row[: options.get("max_length", self.model_max_length)] for row in rows]
+        longest = max(map(len, rows))
+        padded = [row + [(PADDING, (0, 0), None)] * (longest - len(row)) for row in rows]
+        columns: dict[str, list[list[Any]]] = {
+            "input_ids": [[token for token, _, _ in row] for row in padded],
+            "token_type_ids": [[side or 0 for _, _, side in row] for row in padded],
+            "attention_mask": [[int(token != PADDING) for token, _, _ in row] for row in padded],
+            "offset_mapping": [[offsets for _, offsets, _ in row] for row in padded],
+        }
+        return Encoded(columns, [[side for _, _, side in row] for row in padded])
+
+    def _row(self, texts: tuple[str, ...]) -> list[tuple[int, tuple[int, int], int | None]]:
+        tokens: list[tuple[int, tuple[int, int], int | None]] = [(PAIR if len(texts) == 2 else TEXT, (0, 0), None)]
+        for side, text in enumerate(texts):
+            before = 0
+            for match in WORD.finditer(text):
+                tokens.append((self._id(text[before : match.end()]), match.span(), side))
+                before = match.end()
+        return tokens
+
+    def _id(self, piece: str) -> int:
+        if piece not in self.ids:
+            self.ids[piece] = len(self.pieces)
+            self.pieces.append(piece)
+        return self.ids[piece]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of these tokens."""
+        return "".join(self.pieces[token] for token in ids).strip()
+
+
+class FunctionModel(nn.Module):
+    """logits = log p for classes, log p / (1 - p) for labels, the answer itself for scores
+
+    function: takes a list of texts, or of pairs of texts, and returns a row of answers for each; names: of the answers.
+    """
+
+    def __init__(self, function: Function, tokenizer: WordTokenizer, names: Sequence[str], outputs: Outputs) -> None:
+        super().__init__()
+        self.function, self.tokenizer, self.outputs = function, tokenizer, outputs
+        problem = next(name for name, kind in PROBLEM_TYPES.items() if kind == outputs)
+        self.config = SimpleNamespace(
+            num_labels=len(names), id2label=dict(enumerate(names)), problem_type=problem, pad_token_id=PADDING
+        )
+        self.place = nn.Parameter(torch.zeros(()), requires_grad=False)  # models have a device
+
+    @property
+    def base_model(self) -> "FunctionModel":
+        """Itself: it has no layers."""
+        return self
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Any:
+        """Ask the function about the tokens that are visible."""
+        texts: list[Any] = []
+        rows = zip(input_ids.tolist(), attention_mask.bool().tolist(), token_type_ids.tolist(), strict=True)
+        for ids, visible, sides in rows:
+            parts = [
+                self.tokenizer.text([i for i, seen, of in zip(ids, visible, sides, strict=True) if seen and of == side])
+                for side in (0, 1)
+            ]
+            texts.append(tuple(parts) if ids[0] == PAIR else parts[0])
+        answers = torch.as_tensor(self.function(texts), dtype=torch.float64).to(self.place.device)
+        expected = (len(texts), self.config.num_labels)
+        if answers.dim() == 1 and expected[1] == 1:
+            answers = answers[:, None]
+        if tuple(answers.shape) != expected:
+            raise ValueError(f"the function must return {expected[1]} answers for each of {expected[0]} texts; "
+                             f"got shape {tuple(answers.shape)}")  # fmt: skip
+        checks.finite("answers of the function", answers)
+        return SimpleNamespace(logits=_logits(answers, self.outputs))
+
+
+def function_classifier(
+    function: Function,
+    names: Sequence[str],
+    *,
+    outputs: Outputs | None = None,
+    mask: str | None = None,
+) -> tuple[FunctionModel, WordTokenizer]:
+    """A function as a model with its tokenizer; outputs: by default scores for one name, classes for several."""
+    checks.function("function", function)
+    named = [str(name) for name in names]
+    if not named or len(set(named)) < len(named):
+        raise ValueError(f"names must be the different names of the answers; got {named}")
+    kind: Outputs = outputs or ("scores" if len(named) == 1 else "classes")
+    tokenizer = WordTokenizer(mask)
+    return FunctionModel(function, tokenizer, named, kind), tokenizer
+
+
+def _logits(answers: Tensor, outputs: Outputs) -> Tensor:
+    if outputs == "scores":
+        return answers
+    low, high = float(answers.min()), float(answers.max())
+    if low < -1e-6 or high > 1 + 1e-6:
+        raise ValueError(f"the function's answers must be probabilities; got from {low:g} to {high:g}")
+    if outputs == "labels":
+        return answers.clamp(SMALLEST, 1 - SMALLEST).logit()
+    totals = answers.sum(-1)
+    worst = float(totals[(totals - 1).abs().argmax()])
+    if abs(worst - 1) > 1e-3:
+        raise ValueError(f"the probabilities of the classes must sum to 1; got a sum of {worst:g}")
+    return answers.clamp_min(SMALLEST).log()

@@ -1,0 +1,41 @@
+"""Whether a model sees what its attention mask hides.
+
+A token that no other token may look at is still looked at by itself. Most encoders read their answer from a special
+token, so it makes no difference. A decoder reads it from the last token, which may be hidden; T5 hands all tokens to
+its decoder. Such a model is given padding in the place of hidden tokens: padding says nothing of the word, and the
+answer is read from the last token that is not padding.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer.models.outputs import Outputs, answers_of
+
+# Rows on which it is tried, and the difference of two answers that counts.
+ROWS, TOLERANCE = 4, 1e-5
+
+
+@torch.no_grad()
+def sees_hidden_tokens(
+    model: Any, outputs: Outputs, inputs: dict[str, Tensor], owner: Tensor, special: set[int]
+) -> bool:
+    """Whether answers change with the last word of a text although the attention mask hides it.
+
+    inputs: of some texts, (B, n) each; owner: as in `Words`; special: ids that are no words.
+    """
+    some = {name: value[:ROWS] for name, value in inputs.items()}
+    ids, tokens = some["input_ids"], torch.arange(owner.shape[1], device=owner.device)
+    last = torch.where(owner[:ROWS] >= 0, tokens, -1).amax(1)  # the last token of a word
+    hidden = tokens == last[:, None]
+    some["attention_mask"] = some["attention_mask"].masked_fill(hidden, 0)
+    size = int(model.get_input_embeddings().num_embeddings)
+    ordinary = [token for token in range(min(size, len(special) + 3)) if token not in special]
+    if len(ordinary) < 2:
+        return False
+    first, second = (
+        answers_of(model(**{**some, "input_ids": ids.masked_fill(hidden, token)}).logits, outputs)
+        for token in ordinary[:2]
+    )
+    return bool((first - second).abs().max() > TOLERANCE)

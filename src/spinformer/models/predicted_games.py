@@ -1,0 +1,101 @@
+"""The games that a game head predicts for a batch of texts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer._base.precision import full_precision
+from spinformer.games.game import Game
+from spinformer.models.outputs import Outputs, answers_of, offsets_of, value_of
+
+# Numbers that the readout of a block of coalitions makes at once: on a GPU, and on a CPU, where they should fit into
+# its cache.
+BLOCK = (2**28, 2**21)
+
+
+@dataclass(frozen=True)
+class PredictedGames:
+    """The predicted games of B texts. readout: g, from features and coalitions; features: what it needs of the texts;
+    full: o(N), (B, classes), log p(N) for one of several classes; mask: (B, W), true for real words; outputs, scale:
+    as in `GameHeadConfig`.
+    """
+
+    readout: Callable[[Any, Tensor], Tensor]
+    features: Any
+    full: Tensor
+    mask: Tensor
+    outputs: Outputs = "classes"
+    scale: float = 1.0
+
+    @property
+    def answers(self) -> Tensor:
+        """p(N), (B, classes): the classifier's own answers for the full texts."""
+        return answers_of(self.full, self.outputs)
+
+    def confidence(self, target: Tensor) -> Tensor:
+        """v(N), (B,), of a game of probabilities; 0 for scores, which know no certainty."""
+        if self.outputs == "scores":
+            return torch.zeros_like(self.full[:, 0])
+        return value_of(self.answers, target)
+
+    @full_precision
+    def logits(self, coalitions: Tensor) -> Tensor:
+        """o(C), (B, K, classes), of coalitions of words (B, K, W); log p(C) for one of several classes."""
+        members = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.full)
+        both = self.readout(self.features, torch.cat([self.mask[:, None].to(members), members], 1))
+        return offsets_of(self.full[:, None] + self.scale * (both[:, 1:] - both[:, :1]), self.outputs)
+
+    def select(self, rows: Sequence[int], words: int) -> "PredictedGames":
+        """The games of these texts, whose first `words` columns hold all of their words."""
+        whole = self.features
+        features = whole[rows, :words] if isinstance(whole, Tensor) else whole.select(rows, words)
+        mask = self.mask[rows, :words]
+        return PredictedGames(self.readout, features, self.full[rows], mask, self.outputs, self.scale)
+
+    def game(self, target: Tensor | None = None) -> "PredictedGame":
+        """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names.
+
+        v(C) = p_y(C) - p_z(C) for targets (y, z), (B, 2).
+        """
+        return PredictedGame(self, self.full.argmax(-1) if target is None else target.to(self.full.device))
+
+
+class PredictedGame(Game):
+    """v(C) = p_y(C) as the game head predicts it, one game for each text. target: y, (B,), or (y, z), (B, 2)."""
+
+    def __init__(self, games: PredictedGames, target: Tensor) -> None:
+        self.games, self.target, self.mask = games, target, games.mask
+        self.batch, self.players = games.mask.shape
+        self.batched, self.dtype, self.device = True, games.full.dtype, games.full.device
+        self.offset: Tensor | None = None
+
+    @full_precision
+    def evaluate(self, coalitions: Tensor) -> Tensor:
+        """(B, K), a block of coalitions at a time."""
+        games, members = self.games, coalitions.to(self.dtype)
+        if self.offset is None or torch.is_grad_enabled():
+            whole = games.mask[:, None].to(members)
+            self.offset = games.full[:, None] - games.scale * games.readout(games.features, whole)  # o(N) - g(N)
+        width = _width(games.features)
+        size = max(1, BLOCK[self.device.type == "cpu"] // max(1, self.batch * width))
+        parts = []
+        for block in members.split(size, 1):
+            scores = games.scale * games.readout(games.features, block) + self.offset
+            parts.append(value_of(answers_of(scores, games.outputs), self.target))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+    def evaluate_rows(self, rows: Sequence[int], coalitions: Tensor) -> Tensor:
+        """Of these games alone, at their own price."""
+        if len(rows) == self.batch:
+            return self.evaluate(coalitions)
+        part = PredictedGame(self.games.select(rows, self.players), self.target[rows])
+        part.offset = None if self.offset is None else self.offset[rows]
+        return part.evaluate(coalitions)
+
+
+def _width(features: Any) -> int:
+    """Numbers that a readout makes for each coalition of a text."""
+    return int(features.shape[-1] if isinstance(features, Tensor) else features.values.shape[-1])

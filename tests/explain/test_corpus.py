@@ -1,0 +1,171 @@
+"""Explanations of a corpus: every row once, whatever the format, the stops and the number of processes."""
+
+import csv
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow.parquet
+import pytest
+import torch
+from transformers import BertForSequenceClassification
+
+from research.paths import ROOT
+from spinformer.cli import main
+from spinformer.data.texts import Texts
+from spinformer.explain import Explainer
+from spinformer.explain.corpus import explain_corpus
+from spinformer.explain.exchange import ROW
+from tests.tiny import WORDS, bert, tokenizer
+
+COUNT = 30
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model")
+    torch.manual_seed(0)
+    BertForSequenceClassification(bert(num_labels=3)).save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def explainer(folder):
+    return Explainer.from_pretrained(folder, "cpu")
+
+
+@pytest.fixture(scope="module")
+def texts():
+    draw = random.Random(4)
+    return Texts([" ".join(draw.choices(WORDS, k=draw.randint(2, 5))) for _ in range(COUNT)])
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def left_over(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_rows_are_the_explanations(explainer, texts, tmp_path):
+    path = explain_corpus(explainer, texts, tmp_path / "out.jsonl", part=7, pairs=2)
+    found = rows(path)
+    assert [row["row"] for row in found] == list(range(COUNT))
+    assert [row["text"] for row in found] == list(texts.first)
+    for row in found[::9]:
+        explanation = explainer(row["text"])
+        assert row["importance"] == pytest.approx(explanation.importance, abs=1e-5)
+        assert (row["label"], row["words"]) == (explanation.label, [word.text for word in explanation.words])
+        assert len(row["interaction"]) == min(2, len(explanation.pairs))
+    assert left_over(tmp_path) == []
+
+
+def test_every_format_holds_the_same(explainer, texts, tmp_path):
+    paths = {end: explain_corpus(explainer, texts, tmp_path / f"out{end}") for end in (".jsonl", ".csv", ".parquet")}
+    plain = rows(paths[".jsonl"])
+    table = pyarrow.parquet.read_table(paths[".parquet"]).to_pylist()
+    with paths[".csv"].open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    assert len(plain) == len(table) == len(cells) == COUNT
+    for first, second, third in zip(plain, table, cells, strict=True):
+        assert list(first) == list(second) == list(third) == list(ROW)
+        assert {**second, "probabilities": dict(second["probabilities"])} == first
+        assert json.loads(third["importance"]) == first["importance"]
+        assert third["text"] == first["text"]
+
+
+def test_a_stopped_run_goes_on(explainer, texts, tmp_path, monkeypatch):
+    whole = explain_corpus(explainer, texts, tmp_path / "whole.jsonl", part=6)
+    real, calls = Explainer.__call__, []
+
+    def stop(self, text, *args, **options):
+        calls.append(len(text))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, text, *args, **options)
+
+    monkeypatch.setattr(Explainer, "__call__", stop)
+    with pytest.raises(KeyboardInterrupt):
+        explain_corpus(explainer, texts, tmp_path / "out.jsonl", part=6)
+    assert not (tmp_path / "out.jsonl").exists()
+    assert explain_corpus(explainer, texts, tmp_path / "out.jsonl", part=6) is not None
+    assert calls == [6] * 6  # two parts, the one that was stopped, and the three that were left
+    assert (tmp_path / "out.jsonl").read_bytes() == whole.read_bytes()
+
+
+def test_other_options_are_another_run(explainer, texts, tmp_path, monkeypatch):
+    """Parts of a stopped run are not mixed with those of other texts, models or options."""
+    explain_corpus(explainer, texts, tmp_path / "out.jsonl", part=10, shard=(0, 2))
+    path = explain_corpus(explainer, texts, tmp_path / "out.jsonl", part=10, method="leave-one-out")
+    assert {row["method"] for row in rows(path)} == {"leave-one-out"}
+
+
+def test_processes_share_the_parts(explainer, texts, tmp_path):
+    alone = explain_corpus(explainer, texts, tmp_path / "alone.parquet", part=4)
+    assert explain_corpus(explainer, texts, tmp_path / "shared.parquet", part=4, shard=(1, 2)) is None
+    shared = explain_corpus(explainer, texts, tmp_path / "shared.parquet", part=4, shard=(0, 2))
+    assert shared.read_bytes() == alone.read_bytes()
+    assert left_over(tmp_path) == []
+
+
+def test_bad_input(explainer, texts, tmp_path):
+    with pytest.raises(ValueError, match=r"ends in .jsonl, .csv, .parquet; got"):
+        explain_corpus(explainer, texts, tmp_path / "out.txt")
+    with pytest.raises(ValueError, match="has no texts"):
+        explain_corpus(explainer, Texts([]), tmp_path / "out.jsonl")
+    with pytest.raises(ValueError, match="shard must be"):
+        explain_corpus(explainer, texts, tmp_path / "out.jsonl", shard=(2, 2))
+
+
+def test_an_explainer_survives_pickling(explainer):
+    again = pickle.loads(pickle.dumps(explainer))
+    assert again("the man sleeps").importance == explainer("the man sleeps").importance
+
+
+class TestCommand:
+    def test_from_file_to_file(self, folder, texts, tmp_path, capsys):
+        source = tmp_path / "texts.jsonl"
+        source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts.first))
+        assert main(["explain", str(folder), str(source), "--output", str(tmp_path / "out.csv"), "--pairs", "1"]) == 0
+        assert f"{COUNT} explanations" in capsys.readouterr().out
+        with (tmp_path / "out.csv").open(newline="") as file:
+            assert [row["text"] for row in csv.DictReader(file)] == list(texts.first)
+
+    def test_a_report_does_not_go_with_it(self, folder, texts, tmp_path, capsys):
+        source = tmp_path / "texts.jsonl"
+        source.write_text(json.dumps({"text": texts.first[0]}) + "\n")
+        words = ["--output", str(tmp_path / "out.csv"), "--html", str(tmp_path / "x.html")]
+        assert main(["explain", str(folder), str(source), *words]) == 2
+        assert "a corpus goes to --output alone" in capsys.readouterr().err
+
+    @pytest.mark.slow
+    def test_killed_it_goes_on_and_every_row_is_there_once(self, folder, tmp_path):
+        """SIGKILL twice, at moments drawn by a seed."""
+        draw = random.Random(9)
+        source, out = tmp_path / "texts.jsonl", tmp_path / "out.jsonl"
+        lines = [" ".join(draw.choices(WORDS, k=7)) for _ in range(560)]
+        source.write_text("".join(json.dumps({"text": text}) + "\n" for text in lines))
+        words = [sys.executable, "-m", "spinformer", "explain", str(folder), str(source), "--output", str(out)]
+        words += ["--method", "leave-one-out"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        for parts in (1, 2):
+            process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            end = time.monotonic() + 60
+            while len(list(tmp_path.glob(".out.jsonl.parts-*/*.jsonl"))) < parts and time.monotonic() < end:
+                assert process.poll() is None
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, 0.3))
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert not out.exists()
+        subprocess.run(words, env=environment, check=True, capture_output=True, timeout=120)
+        found = rows(out)
+        assert [row["row"] for row in found] == list(range(560))
+        assert [row["text"] for row in found] == lines
