@@ -11,7 +11,6 @@ from spinformer.attention import AttractorAttention
 from spinformer.attractor import PatchEmbedding, hide_tokens
 from spinformer.cli import main
 from spinformer.data import images as data
-from spinformer.evaluate.images import dynamics
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 
 
@@ -115,11 +114,10 @@ def test_the_sample_is_mnist():
         sample.cut(9000)
 
 
-def test_train_and_retrieve_from_the_command_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(dynamics, "STRENGTHS", (0.6,))
-    monkeypatch.setattr(dynamics, "INERTIAS", (0.0,))
+@pytest.mark.usefixtures("few_dynamics")
+def test_train_and_retrieve_from_the_command_line(tmp_path, capsys):
     network = tmp_path / "net.safetensors"
-    options = ["--limit", "400", "--epochs", "2", "--patch", "4", "--device", "cpu", "--output", str(network)]
+    options = ["--limit", "100", "--epochs", "1", "--patch", "4", "--device", "cpu", "--output", str(network)]
     assert main(["train", "attractor", *options]) == 0
     assert main(["retrieve", str(network), "--count", "3", "--steps", "2", "--output", str(tmp_path / "out")]) == 0
     for name in ("trajectory.png", "trajectory.gif", "energies.json"):

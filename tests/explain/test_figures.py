@@ -32,6 +32,7 @@ KINDS = ("words", "pairs", "arcs")
 def _no_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning)  # of older versions of matplotlib
         yield
 
 

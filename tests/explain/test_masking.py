@@ -1,6 +1,7 @@
 """Explanations by masked passes: against enumeration, on tiny classifiers that transformers brings."""
 
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from spinformer.cli import main
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer, explain
+from spinformer.explain.explainer import NO_GAME
 from spinformer.games import exact_values
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.identity import weights_digest
@@ -125,7 +127,10 @@ class TestEstimates:
 
     def test_the_seed_and_nothing_else(self, long):
         model, explanation = long
-        assert explain(model, tokenizer(), *LONG, passes=512) == explanation
+        assert explain(model, tokenizer(), *LONG, method="kernel-shap", passes=512) == explanation
+        unasked = explain(model, tokenizer(), *LONG, passes=512)
+        assert replace(unasked, notes=()) == explanation
+        assert unasked.notes == (NO_GAME,)  # that one pass would do
         assert explain(model, tokenizer(), *LONG, passes=512, seed=1).importance != explanation.importance
         many = explain(model, tokenizer(), [PAIR[0], LONG[0]], [PAIR[1], LONG[1]], passes=512)
         torch.testing.assert_close(torch.tensor(many[1].importance), torch.tensor(explanation.importance))
@@ -156,7 +161,7 @@ class TestRefinement:
         masked = grounded(*PAIR, method="kernel-shap", passes=256)
         assert (one_pass.passes, refined.passes, refined.method) == (1, 256, "shapley")
         torch.testing.assert_close(torch.tensor(refined.importance), torch.tensor(masked.importance))
-        assert refined.interactions == masked.interactions
+        torch.testing.assert_close(torch.tensor(refined.interactions), torch.tensor(masked.interactions))
         assert refined.pair_index == masked.pair_index == "SII"
         assert (torch.tensor(one_pass.importance) - torch.tensor(masked.importance)).abs().max() > 0.01
 

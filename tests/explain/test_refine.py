@@ -184,7 +184,8 @@ class TestBatches:
 
     def test_without_a_game_it_is_kernel_shap(self, explainers):
         """The same code, from nothing."""
-        bare, game = explainers["no game"](TEXTS[0], passes=64), explainers["game"]
+        bare = explainers["no game"](TEXTS[0], method="kernel-shap", passes=64)
+        game = explainers["game"]
         assert bare == game(TEXTS[0], method="kernel-shap", passes=64)
         assert bare.method == "kernel-shap"
         assert {word.misfit_stderr for word in bare.words} == {None}

@@ -52,7 +52,7 @@ def test_estimate_is_within_its_error_of_the_exact_value(make, index, estimator)
     """Bound: 4 standard errors for every value; padding has none."""
     game = make(mask=MASK)
     exact = exact_values(game, index, "gibbs", 0.25)
-    estimate = estimate_values(game, index, 2000, temperature=0.25, estimator=estimator, seed=torch.tensor(1), **GIBBS)
+    estimate = estimate_values(game, index, 1000, temperature=0.25, estimator=estimator, seed=torch.tensor(1), **GIBBS)
     moving = estimate.stderr > 1e-9
     assert float(((estimate.values - exact)[moving] / estimate.stderr[moving]).abs().max()) < 4
     torch.testing.assert_close(estimate.values[~moving], exact[~moving], rtol=0, atol=1e-9)
@@ -63,7 +63,7 @@ def test_estimate_is_within_its_error_of_the_exact_value(make, index, estimator)
 def test_other_targets_have_weights_too(index):
     """Uniform weights from Gibbs draws: within 4 standard errors."""
     game = learnt()
-    estimate = estimate_values(game, index, 4000, temperature=0.5, proposal="annealed", seed=torch.tensor(2))
+    estimate = estimate_values(game, index, 2000, temperature=0.5, proposal="annealed", seed=torch.tensor(2))
     exact = exact_values(game, index)
     moving = estimate.stderr > 1e-9
     assert float(((estimate.values - exact)[moving] / estimate.stderr[moving]).abs().max()) < 4
@@ -72,10 +72,10 @@ def test_other_targets_have_weights_too(index):
 @pytest.mark.parametrize("make", GAMES)
 @pytest.mark.parametrize("players", [2, 6])
 def test_draws_have_the_exact_probabilities(make, players):
-    """40,000 weighted draws: total variation from the Gibbs distribution below twice what sampling alone gives,
+    """10,000 weighted draws: total variation from the Gibbs distribution below twice what sampling alone gives,
     sum over C of sqrt(P(C) / (2 pi K)) on average for draws that are independent."""
     game = make(batch=2, players=players)
-    budget, bits = 40_000, 2 ** torch.arange(players)
+    budget, bits = 10_000, 2 ** torch.arange(players)
     proposal = Annealed(game, torch.full((2,), 0.25, dtype=torch.double))
     coalitions = proposal.draw(game, budget, torch.tensor(3), paired=True, shared=False)
     every = (torch.arange(2**players)[:, None] >> torch.arange(players) & 1).bool()
@@ -170,8 +170,8 @@ def test_coverage(make):
 
 @pytest.fixture(scope="module")
 def strong():
-    """16 games of 25 players that interact strongly, v in [0, 1]."""
-    return learnt(batch=16, players=25, width=24, sharp=6.0)
+    """8 games of 25 players that interact strongly, v in [0, 1]."""
+    return learnt(batch=8, players=25, width=24, sharp=6.0)
 
 
 def test_effective_sample_size(strong):
@@ -185,7 +185,7 @@ def test_effective_sample_size(strong):
     assert float(part["annealed"].min()) > 0.85
     assert float(part["annealed"].mean()) > 0.95
     assert float(part["annealed"].mean()) > max(float(part[name].mean()) for name in ("uniform", "tilted")) + 0.2
-    one = make_proposal("annealed", strong, "BV", torch.full((16,), 0.25, dtype=torch.double), group=32)
+    one = make_proposal("annealed", strong, "BV", torch.full((8,), 0.25, dtype=torch.double), group=32)
     estimate = estimate_values(
         strong, "BV", 32, weighting="gibbs", temperature=0.25, proposal=one, seed=torch.tensor(1)
     )

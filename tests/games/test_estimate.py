@@ -62,7 +62,7 @@ def test_table_games(index, weighting, proposal, generator):
     """Bound: 5 standard errors."""
     game = TableGame(torch.rand(3, 2**5, generator=generator, dtype=torch.float64))
     arguments = {"weighting": weighting, "temperature": 0.3}
-    estimate = estimate_values(game, index, 4000, proposal=proposal, generator=generator, **arguments)
+    estimate = estimate_values(game, index, 1000, proposal=proposal, generator=generator, **arguments)
     assert float(deviations(estimate, exact_values(game, index, **arguments)).abs().max()) < 5
 
 

@@ -17,7 +17,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 from tests.explain.world import assert_same, snapshot
 
-DEFAULT = 400
+DEFAULT = 200
 CASES = int(os.environ.get("SPINFORMER_CASES") or DEFAULT)
 SEED = int(os.environ.get("SPINFORMER_CASES_SEED") or 0)
 WHOLE = 1000  # thousandths

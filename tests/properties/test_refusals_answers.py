@@ -58,7 +58,7 @@ def bad() -> tuple[tuple[Call, str, str], ...]:
         "model": instance(),
         "tokenizer": instance(),
         "batch_size": count(1),
-        "max_length": both(count(4), values(too_long=4096)),
+        "max_length": both(count(4, optional=True), values(too_long=4096)),
     }
     return bad_cases(
         Call(

@@ -151,7 +151,7 @@ def bad() -> tuple[tuple[Call, str, str], ...]:
                 "warmup": number(0.0, 1.0, closed=True),
                 "masking": name(),
                 "form": name(),
-                "max_length": count(1),
+                "max_length": count(0),
                 "heads": count(1),
                 "seed": count(0),
                 "layers": values(words=("a",), number=3, fraction=(0.5,), nothing=None),

@@ -75,6 +75,9 @@ class OffGames:
     def game(self, target: Tensor) -> OffGame:
         return OffGame(self.classifier, self.words, target)
 
+    def confidence(self, target: Tensor) -> Tensor:
+        return self.full.exp().gather(1, target[:, None]).squeeze(1)
+
 
 class OffHead:
     """A game head, as `measure_misfit` asks it, of the games that are off by a known error."""

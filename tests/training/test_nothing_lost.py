@@ -40,7 +40,7 @@ def grounded(tmp_path):
     folder = tmp_path / "model"
     nli_classifier().save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    return ["ground", str(folder), str(save_rows(tmp_path / "texts.jsonl", 40)), "--held-out", "8", *SMALL]
+    return ["ground", str(folder), str(save_rows(tmp_path / "texts.jsonl", 40)), "--held-out", "4", *SMALL]
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ def test_evaluation():
     assert_same(before, snapshot(model))
 
 
+@pytest.mark.usefixtures("few_dynamics")
 def test_commands(data, tmp_path, capsys):
     model, folder = nli_classifier(), str(tmp_path / "model")
     model.save_pretrained(folder)

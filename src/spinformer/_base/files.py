@@ -23,10 +23,13 @@ def atomic_write(path: Path, *, many: bool = False) -> Iterator[Path]:
     Missing folders are made. The content is on the disk before the name is given, and the file may be read by whom the
     user's umask allows. many: several processes may write the same content at once; the last one stays.
     """
+    loop = f"{path} is a link that leads back to itself; expected a file to write"
     try:
         path = path.resolve()  # a link stays a link
-    except RuntimeError as error:  # as Python before 3.13 calls it
-        raise OSError(f"{path} is a link that leads back to itself; expected a file to write") from error
+    except RuntimeError as error:  # as Python before 3.13 says it
+        raise OSError(loop) from error
+    if path.is_symlink():
+        raise OSError(loop)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected a file to write")
     path.parent.mkdir(parents=True, exist_ok=True)

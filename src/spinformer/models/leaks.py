@@ -30,8 +30,7 @@ def sees_hidden_tokens(
     last = torch.where(owner[:ROWS] >= 0, tokens, -1).amax(1)  # the last token of a word
     hidden = tokens == last[:, None]
     some["attention_mask"] = some["attention_mask"].masked_fill(hidden, 0)
-    size = int(model.get_input_embeddings().num_embeddings)
-    ordinary = [token for token in range(min(size, len(special) + 3)) if token not in special]
+    ordinary = [token for token in range(_vocabulary(model, len(special) + 3)) if token not in special]
     if len(ordinary) < 2:
         return False
     first, second = (
@@ -39,3 +38,9 @@ def sees_hidden_tokens(
         for token in ordinary[:2]
     )
     return bool((first - second).abs().max() > TOLERANCE)
+
+
+def _vocabulary(model: Any, most: int) -> int:
+    """How many tokens a model knows, at most `most`; so many too where it does not say."""
+    embeddings = model.get_input_embeddings() if hasattr(model, "get_input_embeddings") else None
+    return min(most, int(getattr(embeddings, "num_embeddings", most)))

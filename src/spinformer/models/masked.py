@@ -104,7 +104,7 @@ class MaskedClassifier:
     def _evaluated(self, words: Words, texts: Tensor, visible: Tensor, real: Tensor) -> Tensor:
         """`row_probabilities` of tokens that are visible, (R, n), among the real ones, (R, n)."""
         device = self.device
-        self._decide(words, texts, visible)
+        self._decide(words, texts, visible, real)
         # Rows of like length together, without the columns at the end that are padding in all of them.
         lengths = visible.sum(-1) if self._moves else real.sum(-1)
         order = lengths.argsort(descending=True, stable=True)
@@ -167,9 +167,9 @@ class MaskedClassifier:
         own = getattr(getattr(self.model, "config", None), "pad_token_id", None)
         return own if isinstance(own, int) and own >= 0 else self.tokenizer.pad_token_id or 0
 
-    def _decide(self, words: Words, texts: Tensor, visible: Tensor) -> None:
+    def _decide(self, words: Words, texts: Tensor, visible: Tensor, real: Tensor) -> None:
         """Measure, once, whether hidden tokens are seen nevertheless, and whether they can be left out."""
-        if self.leaks is None:
+        if self.leaks is None and bool((real & ~visible).any()):
             special = set(getattr(self.tokenizer, "all_special_ids", ()))
             self.leaks = sees_hidden_tokens(self.model, self.outputs, words.inputs, words.owner, special)
             self.packs = False if self.leaks else self.packs
