@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base import checks
@@ -27,19 +26,16 @@ from spinformer.models.hidden_states import hidden_width, layer_count, resolve_l
 from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
 from spinformer.models.masked import MaskedClassifier, Masking
-from spinformer.models.outputs import Outputs, answers_of
+from spinformer.models.outputs import Outputs
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
+from spinformer.training.game_loss import add_gradients, score_scale
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_seed
 
 STATE, ENDED = "state.pt", "run.json"
 HELD_OUT = 100  # texts on which the misfit is measured
-SCALED = 256  # texts whose scores tell how far scores spread
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
-# Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
-# square measures; the cross-entropy has a gradient where a prediction is far off.
-ENTROPY = 0.025
 
 
 @dataclass(frozen=True)
@@ -221,43 +217,16 @@ def fit_game_head(
         worker_init_fn=_start_worker,
     )
     for step, (batch, drawn) in enumerate(progress(loader, "grounding", len(batches), done), start=done):
-        words, coalitions = batch.to(device), drawn.to(device)
-        games = head.games(classifier.model, words)
-        answers = classifier.probabilities(words, coalitions)  # (B, K, classes)
-        loss = _loss(answers, games.logits(coalitions), head.config)
-        value = loss.item()
+        optimizer.zero_grad(set_to_none=True)
+        value = add_gradients(head, classifier, batch.to(device), drawn.to(device))
         if not math.isfinite(value):
             raise ValueError(f"the loss became {value} at step {step}; a lower learning_rate may help")
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
         torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
         optimizer.step()
         scheduler.step()
         if (step + 1) % options.save_steps == 0:
             checkpoint.write({**{name: part.state_dict() for name, part in parts.items()}, "step": step + 1})
     head.eval()
-
-
-def _loss(answers: Tensor, logits: Tensor, config: GameHeadConfig) -> Tensor:
-    """Of answers p, (B, K, classes), and predictions o, as `fit_game_head` says."""
-    squared = ((answers - answers_of(logits, config.outputs)) / config.scale).square()
-    if config.outputs == "classes":
-        squared = squared - ENTROPY * answers * logits
-    elif config.outputs == "labels":
-        entropy = functional.binary_cross_entropy_with_logits(logits, answers, reduction="none")
-        squared = squared + ENTROPY * entropy
-    return squared.sum(-1).mean()
-
-
-@torch.no_grad()
-def score_scale(classifier: MaskedClassifier, texts: Texts, max_length: int) -> float:
-    """The standard deviation of the scores of the first SCALED texts; 1 for probabilities."""
-    if classifier.outputs != "scores":
-        return 1.0
-    chosen = texts.select(range(min(SCALED, len(texts))))
-    words = split_words(classifier.tokenizer, chosen, max_length)
-    spread = float(classifier.full_probabilities(words).std(0, correction=0).max())
-    return spread if spread > 1e-6 else 1.0
 
 
 def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
