@@ -230,7 +230,7 @@ def test_a_state_that_is_noise(tmp_path):
 def test_stored_answers_of_a_teacher(tmp_path):
     path, targets = tmp_path / "lesson.safetensors", torch.full((2, 3), 1 / 3)
     Features(Texts(["a man", "a dog runs"], None, [0, 1], ("x", "y", "z")), tokenizer(), 16, targets).save(path)
-    whole = load_file(path)
+    whole = {name: value.clone() for name, value in load_file(path).items()}  # the file is replaced below
 
     def fails_with(message, **changed):
         save_file({**whole, **changed}, path, metadata={"truncated": "0"})
