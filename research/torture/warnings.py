@@ -24,9 +24,8 @@ for module in pkgutil.walk_packages(spinformer.__path__, "spinformer."):
 LAYERS = """
 import torch, spinformer
 x = torch.randn(2, 6, 16, requires_grad=True)
-for layer in (spinformer.NeuroGameAttention(16, heads=2), spinformer.AttractorAttention(16)):
-    out = layer(x)
-    (out[0] if isinstance(out, tuple) else out).sum().backward()
+spinformer.NeuroGameAttention(16, heads=2)(x).pooled.sum().backward()
+spinformer.AttractorAttention(6, 16).step(x).sum().backward()
 """
 # Short, since 2^words passes are asked of each.
 PAIRS = (("A man sleeps.", "He is not awake.", "entailment"), ("A dog runs.", "A cat sits.", "contradiction"))
