@@ -12,7 +12,6 @@ Stopped, it goes on when the same command is given again; torchrun and accelerat
 """
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -21,6 +20,7 @@ from spinformer._base import checks
 from spinformer._base.characters import printable
 from spinformer._base.progress import progress
 from spinformer.cli.options import add_columns, add_device, add_max_length, add_model, aligned, text_columns
+from spinformer.explain.exchange import FORMATS, PAIRS
 
 if TYPE_CHECKING:
     from spinformer.data.texts import Texts
@@ -77,7 +77,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="save the explanation as JSON; of a file, a folder of them, or a .jsonl, .csv or .parquet of rows",
     )
-    add("--pairs", type=int, default=10, help="strongest pairs in each row of a corpus (default %(default)s)")
+    add("--pairs", type=int, default=PAIRS, help="strongest pairs in each row of a corpus (default %(default)s)")
     add("--game", type=Path, metavar="FOLDER", help="folder of the game, if it is not the model's own")
     add("--additive", type=Path, metavar="FOLDER", help="a saved additive explainer, for method additive-explainer")
     add("--samples", type=int, help="coalitions of the game behind its values (default: until their error is small)")
@@ -94,9 +94,11 @@ def run(args: argparse.Namespace) -> int:
     from spinformer._base.extras import require
     from spinformer.explain.render.text import colored_text
 
-    if _is_corpus(args):
+    if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
+        args.file, args.text = args.text, None
+    if args.file is not None and args.output is not None and args.output.suffix.lower() in FORMATS:
         return _run_corpus(args)
-    texts = _texts(args)
+    texts = _texts(args, REPORTED)
     if args.html is not None and args.html.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--html must name a file that ends in .html; got {args.html}")
     checks.at_least("--top", args.top, 1)
@@ -112,7 +114,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _texts(args: argparse.Namespace) -> "Texts":
+def _texts(args: argparse.Namespace, limit: int | None = None) -> "Texts":
+    """The text or pair, or those of the file: as many as --limit says, else as `limit` does."""
     from spinformer.data.sources import load_texts
     from spinformer.explain.inputs import as_texts
 
@@ -124,21 +127,13 @@ def _texts(args: argparse.Namespace) -> "Texts":
     texts = load_texts(args.file, **text_columns(args.columns, labelled=False))
     if not len(texts):
         raise ValueError(f"{args.file} has no texts")
-    limit = REPORTED if args.limit is None else args.limit
-    checks.at_least("--limit", limit, 1)
-    if len(texts) <= limit:
+    limit = limit if args.limit is None else args.limit
+    if limit is not None:
+        checks.at_least("--limit", limit, 1)
+    if limit is None or len(texts) <= limit:
         return texts
     print(f"the first {limit:,} of {len(texts):,} texts (--limit)")
     return texts.select(range(limit))
-
-
-def _is_corpus(args: argparse.Namespace) -> bool:
-    """Whether all texts of a file are to be written to a file."""
-    from spinformer.explain.corpus import FORMATS
-
-    if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
-        args.file, args.text = args.text, None
-    return args.file is not None and args.output is not None and args.output.suffix.lower() in FORMATS
 
 
 def _is_file(text: str) -> bool:
@@ -152,7 +147,6 @@ def _run_corpus(args: argparse.Namespace) -> int:
     for name in ("html", "figures"):
         if getattr(args, name) is not None:
             raise ValueError(f"--{name} is for a few texts; a corpus goes to --output alone")
-    args.limit = args.limit or sys.maxsize
     texts = _texts(args)
     explainer, options = _explainer(args)
     path = explain_corpus(explainer, texts, args.output, pairs=args.pairs, **options)

@@ -17,10 +17,11 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from spinformer._base import checks
 from spinformer._base.files import atomic_write
+from spinformer._base.outputs import ON, Outputs
 from spinformer.cli.options import (
     ColumnOptions,
     add_columns,
@@ -33,9 +34,6 @@ from spinformer.cli.options import (
 from spinformer.data.columns import find_columns
 from spinformer.data.texts import Texts
 from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, open_binary
-
-if TYPE_CHECKING:
-    from spinformer.models.outputs import Outputs
 
 Row = tuple[str, ...]
 LINES = (".jsonl", ".jsonl.gz", ".txt", ".txt.gz")
@@ -94,10 +92,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _answer(values: dict[str, float], outputs: "Outputs") -> dict[str, Any]:
+def _answer(values: dict[str, float], outputs: Outputs) -> dict[str, Any]:
     """The class, the labels that are on, or the scores."""
-    from spinformer.explain.record import ON
-
     if outputs == "scores":
         return {"scores": values}
     if outputs == "labels":

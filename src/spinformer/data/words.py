@@ -110,12 +110,12 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     columns = [texts.first] if second is None else [texts.first, second]
     owners, words, sides, unread = [], [], [], []
     for row, offsets in enumerate(encoded["offset_mapping"]):
-        owner, row_words, row_sides = _owners(offsets, encoded.sequence_ids(row), [column[row] for column in columns])
+        sequences, own = encoded.sequence_ids(row), [column[row] for column in columns]
+        owner, row_words, row_sides = _owners(offsets, sequences, own)
         if not row_words:
             raise ValueError(f"row {row} of {texts.source}, counted from 0, has no words")
-        read = sum(encoded["attention_mask"][row])
-        cut = read >= max_length and _unread(offsets, encoded.sequence_ids(row), [column[row] for column in columns])
-        unread.append(cut or ("",) * len(columns))
+        full = sum(encoded["attention_mask"][row]) >= max_length
+        unread.append(_unread(offsets, sequences, own) if full else ("",) * len(own))
         owners.append(owner)
         words.append(row_words)
         sides.append(row_sides)

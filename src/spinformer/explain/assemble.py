@@ -193,7 +193,7 @@ def _explanations(
                 ess=None if ess is None else ess[row],
                 converged=None if converged is None else converged[row],
                 pair_index=pair_index if pairs is not None and pairs[row] else None,
-                notes=(*_cut(unread, int(batch.words.inputs["attention_mask"][row].sum())), *batch.notes[row]),
+                notes=(*_cut(unread, batch.words.inputs["attention_mask"][row]), *batch.notes[row]),
                 unread=unread,
                 outputs=batch.answers.outputs,
                 against=labels[targets[row][1]] if len(targets[row]) > 1 else None,
@@ -202,14 +202,16 @@ def _explanations(
     return explanations
 
 
-def _cut(unread: Sequence[str], tokens: int) -> tuple[str, ...]:
-    """A note where the model did not read all of a text."""
+def _cut(unread: Sequence[str], read: Tensor) -> tuple[str, ...]:
+    """A note where the model did not read all of a text; read: which tokens it did, (n,)."""
+    if not any(unread):
+        return ()
     parts = []
     for side, rest in enumerate(unread, 1):
         if count := len(WORD.findall(rest)):
             words = "the last word" if count == 1 else f"the last {count:,} words"
             parts.append(words if len(unread) == 1 else f"{words} of text {side}")
-    return (f"cut at {tokens:,} tokens; not read: {', '.join(parts)}",) if parts else ()
+    return (f"cut at {int(read.sum()):,} tokens; not read: {', '.join(parts)}",)
 
 
 def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:

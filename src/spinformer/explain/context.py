@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from spinformer._base.outputs import Outputs
 from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier
 from spinformer.explain.scoring import Scorer
 from spinformer.games.indices import Weighting
 from spinformer.models.masked import MaskedClassifier
-from spinformer.models.outputs import Outputs, output_names
+from spinformer.models.outputs import output_names
 
 
 class Answers(NamedTuple):

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Unpack
@@ -23,14 +22,12 @@ from spinformer._base.extras import require
 from spinformer._base.files import atomic_text, atomic_write
 from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
-from spinformer.explain.exchange import ROW, to_row
+from spinformer.explain.exchange import FORMATS, PAIRS, ROW, to_row
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.inputs import CallOptions
 from spinformer.models.identity import weights_digest
 
-FORMATS = (".jsonl", ".csv", ".parquet")
 PART = 256  # texts of a part: what a kill may cost
-PAIRS = 10  # of a text, the strongest
 
 
 def explain_corpus(
@@ -60,15 +57,15 @@ def explain_corpus(
     folder = _folder(explainer, texts, output, {"pairs": pairs, "part": part, **call})
     starts = range(0, len(texts), part)
     own = [start for start in starts if (start // part) % world == rank]
-    done = [start for start in own if _part(folder, start).is_file()]
-    left = [start for start in own if start not in set(done)]
-    for start in progress(left, "explaining", len(own), len(done)):
+    left = [start for start in own if not _part(folder, start).is_file()]
+    for start in progress(left, "explaining", len(own), len(own) - len(left)):
         chosen = texts.select(range(start, min(start + part, len(texts))))
         second = None if chosen.second is None else list(chosen.second)
         explanations = explainer(list(chosen.first), second, **call)
         rows = [json.dumps(to_row(each, start + place, pairs)) for place, each in enumerate(explanations)]
         atomic_text(_part(folder, start), "\n".join(rows) + "\n")
-    with FileLock(output.resolve().with_name(f".{output.name}.lock")):
+    lock = output.resolve().with_name(f".{output.name}.lock")
+    with FileLock(lock):
         if not folder.is_dir():
             return output  # joined by another process
         if not all(_part(folder, start).is_file() for start in starts):
@@ -77,8 +74,7 @@ def explain_corpus(
         finished = folder.with_name(f"{folder.name}-done")
         folder.rename(finished)  # at once, so that a kill leaves no half of it
         shutil.rmtree(finished, ignore_errors=True)
-    with suppress(OSError):
-        output.resolve().with_name(f".{output.name}.lock").unlink()
+    lock.unlink(missing_ok=True)
     return output
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # The columns of a frame, each a field of `Word`.
 COLUMNS = ("text", "side", "importance", "importance_stderr", "shapley", "banzhaf", "field", "attention")
 
+# How files of rows end, and how many of the strongest pairs a row holds.
+FORMATS, PAIRS = (".jsonl", ".csv", ".parquet"), 10
 # The columns of a row, and what each holds: a text, a number, a count, lists of these, or shares by name.
 ROW = {
     "row": "count",
@@ -39,12 +41,12 @@ ROW = {
 }
 
 
-def to_row(record: ExplanationRecord, number: int = 0, pairs: int = 10) -> dict[str, Any]:
+def to_row(record: ExplanationRecord, number: int = 0, pairs: int = PAIRS) -> dict[str, Any]:
     """An explanation as one flat row: the words and their scores as lists, and the `pairs` strongest pairs.
 
     number: of the row, counted from 0. Pairs are given by the positions of their words.
     """
-    strongest = sorted(record.pairs, key=lambda pair: -abs(pair.interaction))[:pairs]
+    strongest = record.ranked_pairs()[:pairs]
     return {
         "row": number,
         "text": record.texts[0],

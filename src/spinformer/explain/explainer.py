@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.outputs import ON, Outputs
 from spinformer._base.progress import progress
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
@@ -29,7 +30,6 @@ from spinformer.explain.inputs import (
 )
 from spinformer.explain.methods import Method, available_methods, get_method
 from spinformer.explain.methods.additive import load_additive
-from spinformer.explain.record import ON
 from spinformer.explain.scoring import Scorer, in_evaluation
 from spinformer.games import Weighting
 from spinformer.models.functions import Function, FunctionModel, function_classifier
@@ -37,7 +37,6 @@ from spinformer.models.game_head import GameHead, built_in_game
 from spinformer.models.lengths import resolve_max_length
 from spinformer.models.loading import load_classifier
 from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
-from spinformer.models.outputs import Outputs
 from spinformer.models.saving import save_model
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 

@@ -75,7 +75,7 @@ class Explanation(ExplanationRecord):
         """One row for each word."""
         return exchange.to_frame(self)
 
-    def to_row(self, number: int = 0, pairs: int = 10) -> dict[str, Any]:
+    def to_row(self, number: int = 0, pairs: int = exchange.PAIRS) -> dict[str, Any]:
         """One flat row for tables of many explanations, with the `pairs` strongest pairs; number: of the row.
 
         `explain_corpus` writes such rows, and so can `datasets.map`.

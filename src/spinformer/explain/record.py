@@ -3,13 +3,11 @@
 import math
 from dataclasses import dataclass, fields
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from spinformer._base import checks
+from spinformer._base.outputs import Outputs
 
-Outputs = Literal["classes", "labels", "scores"]  # as in `spinformer.models.outputs`, which needs torch
-# The probability from which on a label counts as on.
-ON = 0.5
 # Standard errors on either side that make a 95% interval.
 DEVIATIONS = 1.96
 
@@ -137,8 +135,11 @@ class ExplanationRecord:
     def top_pairs(self, k: int = 5) -> list[tuple[Word, Word, float]]:
         """The pairs with the largest interactions, of either sign."""
         checks.at_least("k", k, 1)
-        strongest = sorted(self.pairs, key=lambda pair: -abs(pair.interaction))[:k]
-        return [(self.words[pair.first], self.words[pair.second], pair.interaction) for pair in strongest]
+        return [(self.words[pair.first], self.words[pair.second], pair.interaction) for pair in self.ranked_pairs()[:k]]
+
+    def ranked_pairs(self) -> list[Pair]:
+        """All pairs, those with the largest interactions of either sign first."""
+        return sorted(self.pairs, key=lambda pair: -abs(pair.interaction))
 
     def _matrix(self, values: list[float]) -> list[list[float]]:
         unknown, count = 0.0 if self.pairs else math.nan, len(self.words)

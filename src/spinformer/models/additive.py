@@ -18,6 +18,7 @@ from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.models.hidden_states import hidden_states, hidden_width, resolve_layers
 from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.models.outputs import answers_of
 from spinformer.models.size_limits import built_for
 
 Classes = Literal["all", "decided"]
@@ -108,7 +109,7 @@ class AdditiveNetwork(nn.Module):
         with evaluation_mode(classifier.model):
             logits, states = hidden_states(classifier.model, words.inputs)
         classifier.passes += len(words.words)
-        return logits.float().softmax(-1), [states[layer] for layer in self.config.layers]
+        return answers_of(logits, classifier.outputs), [states[layer] for layer in self.config.layers]
 
     def save(self, folder: Path, record: dict[str, Any] | None) -> None:
         """explainer.safetensors and explainer.json in `folder`; record: how the network was trained."""

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.outputs import Outputs
 from spinformer.data.words import WORD
-from spinformer.models.outputs import PROBLEM_TYPES, Outputs
+from spinformer.models.outputs import PROBLEM_TYPES
 
 # A function of a list of texts, or of a list of pairs, to a row of answers for each.
 Function = Callable[[list[Any]], Any]

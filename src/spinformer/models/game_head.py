@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from spinformer._base import checks
 from spinformer._base.files import atomic_files, regular
+from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import seeded
 from spinformer._base.shared_state import evaluation_mode
@@ -25,7 +26,7 @@ from spinformer.models.identity import load_probe, same_model, save_probe
 from spinformer.models.masked import Masking
 from spinformer.models.misfit import FILE as MISFIT
 from spinformer.models.misfit import Misfit
-from spinformer.models.outputs import Outputs, offsets_of
+from spinformer.models.outputs import offsets_of
 from spinformer.models.predicted_games import PredictedGames
 from spinformer.models.removed import drop_removed
 from spinformer.models.size_limits import built_for

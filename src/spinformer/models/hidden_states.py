@@ -33,6 +33,12 @@ def first_position(table: nn.Embedding) -> int:
     return 0 if table.padding_idx is None else table.padding_idx + 1
 
 
+def vocabulary_size(model: Any) -> int | None:
+    """The number of tokens that have an embedding; None where the model does not say."""
+    embeddings = model.get_input_embeddings() if hasattr(model, "get_input_embeddings") else None
+    return getattr(embeddings, "num_embeddings", None)
+
+
 def hidden_width(model: Any) -> int:
     """d, the width of the hidden states."""
     return _config_value(model, "hidden_size")

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from spinformer._base.files import regular
 from spinformer._base.shared_state import evaluation_mode
-from spinformer.models.hidden_states import hidden_states
+from spinformer.models.hidden_states import hidden_states, vocabulary_size
 
 FILE = "probe.safetensors"
-# Rows and tokens of the probe; the largest difference of two states, relative to their size. bfloat16 and int8 weights
-# stay below it; two trainings of one encoder are further apart.
+# Rows and tokens of the probe; the largest difference of two states, relative to their size. Rounding to bfloat16 stays
+# below it; weights that a tenth of their spread was added to do not.
 SHAPE, TOLERANCE = (4, 12), 0.05
 
 
@@ -39,7 +39,9 @@ def weights_digest(model: nn.Module) -> str:
 def probe_states(model: Any) -> dict[str, Tensor]:
     """States of every layer for a few tokens from all over the vocabulary, (layers, rows, d), means over the tokens."""
     device = next(model.parameters()).device
-    size = int(model.get_input_embeddings().num_embeddings)
+    size = vocabulary_size(model)
+    if size is None:
+        raise ValueError(f"{type(model).__name__} does not say how many tokens it knows")
     ids = torch.linspace(0, size - 1, SHAPE[0] * SHAPE[1]).long().view(SHAPE)
     end = getattr(model.config, "eos_token_id", None)
     if isinstance(end, int) and 0 <= end < size:  # some models want one at the end of every text, and nowhere else

@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer.models.outputs import Outputs, answers_of
+from spinformer._base.outputs import Outputs
+from spinformer.models.hidden_states import vocabulary_size
+from spinformer.models.outputs import answers_of
 
 # Rows on which it is tried, and the difference of two answers that counts.
 ROWS, TOLERANCE = 4, 1e-5
@@ -30,7 +32,8 @@ def sees_hidden_tokens(
     last = torch.where(owner[:ROWS] >= 0, tokens, -1).amax(1)  # the last token of a word
     hidden = tokens == last[:, None]
     some["attention_mask"] = some["attention_mask"].masked_fill(hidden, 0)
-    ordinary = [token for token in range(_vocabulary(model, len(special) + 3)) if token not in special]
+    most = len(special) + 3  # enough to find two that are words
+    ordinary = [token for token in range(min(most, vocabulary_size(model) or most)) if token not in special]
     if len(ordinary) < 2:
         return False
     first, second = (
@@ -38,9 +41,3 @@ def sees_hidden_tokens(
         for token in ordinary[:2]
     )
     return bool((first - second).abs().max() > TOLERANCE)
-
-
-def _vocabulary(model: Any, most: int) -> int:
-    """How many tokens a model knows, at most `most`; so many too where it does not say."""
-    embeddings = model.get_input_embeddings() if hasattr(model, "get_input_embeddings") else None
-    return min(most, int(getattr(embeddings, "num_embeddings", most)))

@@ -17,6 +17,7 @@ from spinformer._base import checks
 from spinformer._base.devices import usable_device
 from spinformer._base.extras import require
 from spinformer._base.shared_state import SharedChange
+from spinformer.models.hidden_states import vocabulary_size
 from spinformer.models.pretrained import (
     check_config,
     pretrained_classifier,
@@ -203,7 +204,7 @@ def _check_model_type(folder: Path, expected: str) -> None:
 def _check_tokenizer(source: str, model: Any, tokenizer: Any) -> None:
     if len(tokenizer) <= len(tokenizer.all_special_tokens):
         raise ValueError(f"{source} has no tokenizer beside the model: its vocabulary is empty")
-    size = getattr(model.get_input_embeddings(), "num_embeddings", None)
+    size = vocabulary_size(model)
     if size is not None and len(tokenizer) > size:
         raise ValueError(f"{source} has a tokenizer of {len(tokenizer)} tokens, more than the model's {size}")
 

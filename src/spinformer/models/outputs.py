@@ -8,13 +8,13 @@ o: the model's logits; a: its answers. A game is played for one answer, v(C) = a
 v(C) = a_y(C) - a_z(C).
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.outputs import Outputs
 
-Outputs = Literal["classes", "labels", "scores"]
 # What transformers calls them in `config.problem_type`.
 PROBLEM_TYPES: dict[str, Outputs] = {
     "single_label_classification": "classes",

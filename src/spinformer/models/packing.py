@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.outputs import Outputs
 from spinformer.models.hidden_states import first_position, position_table
-from spinformer.models.outputs import Outputs, answers_of
+from spinformer.models.outputs import answers_of
 
 # How far two answers may be apart to be the same, as a share of what hiding words changes in them, and in any case;
 # and the rows that they are compared on, at most.

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer.games.game import Game
-from spinformer.models.outputs import Outputs, answers_of, offsets_of, value_of
+from spinformer.models.outputs import answers_of, offsets_of, value_of
 
 # Numbers that the readout of a block of coalitions makes at once: on a GPU, and on a CPU, where they should fit into
 # its cache.

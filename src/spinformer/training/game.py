@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base import checks
 from spinformer._base.files import atomic_text, regular, run_lock, sha256
+from spinformer._base.outputs import Outputs
 from spinformer._base.progress import progress
 from spinformer._base.rng import seeded
 from spinformer.data.features import LengthSampler
@@ -26,7 +27,6 @@ from spinformer.models.hidden_states import hidden_width, layer_count, resolve_l
 from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
 from spinformer.models.masked import MaskedClassifier, Masking
-from spinformer.models.outputs import Outputs
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.game_loss import add_gradients, score_scale

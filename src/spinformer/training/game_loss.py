@@ -24,8 +24,8 @@ def add_gradients(head: GameHead, classifier: MaskedClassifier, words: Words, co
     The words of a text make numbers of the square of their number. So long texts go through in parts, whose gradients
     are those of the whole batch.
     """
-    batch, width = words.mask.shape
-    room = MOST[words.mask.device.type == "cpu"] // (width * (width + 1) * head.config.dim)
+    batch, _, width = coalitions.shape
+    room = MOST[coalitions.device.type == "cpu"] // (width * (width + 1) * head.config.dim)
     size = max(1, room if head.config.form == "attending" else batch)
     total = 0.0
     for start in range(0, batch, size):

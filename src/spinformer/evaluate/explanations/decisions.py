@@ -12,6 +12,7 @@ from spinformer._base.rng import uniforms
 from spinformer.data.words import Words
 from spinformer.games.coalitions import members, uniform_sizes
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
+from spinformer.models.outputs import value_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Decisions:
     def values(self, coalitions: Tensor) -> Tensor:
         """p_y(C), (B, K), of coalitions of words, (B, K, W); one forward pass each."""
         probabilities = self.classifier.probabilities(self.words, coalitions).double().cpu()  # (B, K, classes)
-        return probabilities.gather(2, self.target[:, None, None].expand(-1, coalitions.shape[1], 1)).squeeze(2)
+        return value_of(probabilities, self.target)
 
     @cached_property
     def drops(self) -> Tensor:

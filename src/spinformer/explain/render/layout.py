@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from spinformer._base import checks
-from spinformer.explain.record import ON, ExplanationRecord, Pair
+from spinformer._base.outputs import ON
+from spinformer.explain.record import ExplanationRecord, Pair
 from spinformer.explain.render.scale import Scale, scales_of
 
 # Longer texts are drawn with only those words that are in a drawn pair.
@@ -64,8 +65,7 @@ def pair_map(record: ExplanationRecord, max_words: int, scale: Scale | None = No
 def strongest_pairs(record: ExplanationRecord, max_pairs: int) -> list[Pair]:
     """The pairs with the largest interactions that are not 0, by size."""
     checks.at_least("max_pairs", max_pairs, 1)
-    ranked = sorted(record.pairs, key=lambda pair: -abs(pair.interaction))
-    return [pair for pair in ranked[:max_pairs] if pair.interaction != 0]
+    return [pair for pair in record.ranked_pairs()[:max_pairs] if pair.interaction != 0]
 
 
 def most_important(record: ExplanationRecord, max_words: int) -> list[int]:
