@@ -1,7 +1,8 @@
 """Changed lines of games and ising: how many of a random sample the tests notice.
 
 A sample of all changes (`mutations`) is drawn. For each, a forked process imports the changed module in place of the
-real one and runs the tests that run the changed line, the quickest first, until one fails. Needs `coverage` before.
+real one and runs the tests that run the changed line, the quickest first, until one fails. With the unchanged text of
+each file no test may fail: otherwise every mutant would die for nothing. Needs `coverage` before.
 """
 
 import importlib.abc
@@ -13,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import ModuleType
 
 from tqdm import tqdm
@@ -20,7 +22,7 @@ from tqdm import tqdm
 from research.paths import ROOT
 from research.torture.coverage import DATA, durations, tests_of_lines
 from research.torture.findings import Findings, Plan
-from research.torture.mutations import Mutation, mutations
+from research.torture.mutations import UNCHANGED, Mutation, mutations
 
 SOURCE = ROOT / "src" / "spinformer"
 PACKAGES = ("games", "ising")
@@ -39,6 +41,9 @@ def run(plan: Plan) -> Findings:
     every = [mutation for path in files for mutation in mutations(path)]
     drawn = random.Random(plan.seed).sample(every, min(plan.count(COUNT), len(every)))
     _import_once()
+    same = {mutation.path: replace(mutation, change=UNCHANGED) for mutation in drawn}
+    for mutation, dead in judged(list(same.values())):
+        found.expect(not dead, f"tests of {mutation.path.relative_to(SOURCE)} fail without a change")
     survivors = sorted(describe(mutation) for mutation, dead in judged(drawn) if not dead)
     share = 100 * (1 - len(survivors) / len(drawn))
     found.count("mutants", len(drawn))
@@ -111,6 +116,7 @@ def _survives(mutation: Mutation, tests: Sequence[str]) -> int:
     for stream in (1, 2):
         os.dup2(nowhere, stream)
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--tb=no"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis was imported before pytest began
     try:
         return int(pytest.main([*options, *tests]))
     except BaseException:  # whatever a changed module does, a test has noticed it

@@ -35,6 +35,8 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
 }
 
+UNCHANGED = "nothing"  # the change of a mutation that leaves its file as it is
+
 
 @dataclass(frozen=True)
 class Mutation:
@@ -48,6 +50,8 @@ class Mutation:
     def source(self) -> str:
         """The file's text with this change alone."""
         tree = ast.parse(self.path.read_text())
+        if self.change == UNCHANGED:
+            return ast.unparse(tree)
         for number, (_, _, apply) in enumerate(_changes(tree)):
             if number == self.number:
                 apply()
