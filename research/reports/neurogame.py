@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from research.experiments.nli_paper import ABLATIONS
 from research.reports.markdown import Record, markdown
 from research.reports.nli import effective_samples
 from spinformer.models.pooling import POOLING_HEADS
@@ -20,6 +21,8 @@ FORMS = {
     "cls": "first token (CLS)",
     "literal": "NeuroGame, the paper's, at the paper's batch",
 }
+# Rows of the ablations whose name does not say what was changed.
+CHANGES = {"paper": "none", "no-couplings": "J = 0", "heads-4": "4 heads", "heads-12": "12 heads"}
 LARGE = "-mpnet"  # how the names of rows on the larger encoder end
 SIGNS = {-1: "−", 1: "+"}
 READINGS = {"own": "as evaluated", "target": "what it converges to"}
@@ -47,9 +50,13 @@ PRINTED = (("the paper says", 754_000), ("all modules that the released scripts 
 
 
 def rows_of(*records: Record) -> dict[str, list[Record]]:
-    """The runs of each row, in the order of the records."""
+    """The runs of each row: the smaller encoder first, forms as in FORMS, changes as in ABLATIONS."""
     runs = [run for record in records for run in record["outcome"]["runs"]]
-    return {name: [run for run in runs if run["job"] == name] for name in dict.fromkeys(run["job"] for run in runs)}
+    order = [*FORMS, *ABLATIONS]
+    names = sorted(
+        {run["job"] for run in runs}, key=lambda name: (name.endswith(LARGE), order.index(name.removesuffix(LARGE)))
+    )
+    return {name: [run for run in runs if run["job"] == name] for name in names}
 
 
 def published(*records: Record) -> str:
@@ -90,7 +97,7 @@ def ablations(record: Record) -> str:
     for name, runs in rows_of(record).items():
         lines.append(
             [
-                "none" if name == "paper" else name.replace("-", " ", 1),
+                CHANGES.get(name) or "{} = {}".format(*name.split("-", 1)).replace("lambda", "λ").replace("gamma", "γ"),
                 *(_accuracy(runs, column) for column in SETS),
                 effective_samples(runs),
                 _game(runs, "converged", ".0%"),

@@ -37,6 +37,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "nli-published-classes": (("nli-paper",), neurogame.confusion),
     "nli-published-faithfulness": (("nli-paper",), neurogame.faithfulness),
     "nli-published-signs": (("nli-paper",), neurogame.signs),
+    "nli-ablations": (("nli-ablations",), neurogame.ablations),
     "nli-published-neutral": (("nli-paper",), neurogame.neutral),
     "exactness-snli": (("exactness-snli",), exactness.ours),
     "exactness-snli-peers": (("exactness-snli-peers",), exactness.peers),

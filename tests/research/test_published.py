@@ -247,10 +247,11 @@ def test_table_of_confusion():
 
 def test_table_of_ablations():
     methods = {name: {"comprehensiveness": {"mean": 0.1}, "sufficiency": {"mean": 0.4}} for name in ("layer", "random")}
-    runs = [run("paper", faithfulness={"methods": methods}), run("gamma-0.05", faithfulness={"methods": methods})]
+    runs = [run(name, faithfulness={"methods": methods}) for name in ("gamma-0.05", "heads-4", "paper")]
     lines = tables.ablations({"outcome": {"runs": runs}}).splitlines()
     assert lines[2].startswith("| none | 80.00 | 80.00 | 1.1 of 25 | 98% | 0.025 | 0.100 |  | 0.100 | 0.400 |")
-    assert lines[3].startswith("| gamma 0.05 | ")
+    assert lines[3].startswith("| γ = 0.05 | ")  # whatever the order of the runs
+    assert lines[4].startswith("| 4 heads | ")
 
 
 def test_tables_of_what_the_layer_says():
