@@ -20,7 +20,8 @@ from research.data import NEGATION
 from spinformer._base import checks
 from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD, Words, split_words
+from spinformer.data.word_pattern import WORD
+from spinformer.data.words import Words, split_words
 from spinformer.evaluate.explanations.correlation import correlation
 from spinformer.evaluate.explanations.metric import finite_or_none
 from spinformer.explain.grounded import GroundedClassifier

@@ -102,7 +102,7 @@ class TestFile:
         path = tmp_path / "one.json"
         stored = explanation.to_dict()
         contents = ("no", "[]", "{}", json.dumps({**stored, "words": [{"text": "a"}]}), json.dumps({**stored, "x": 1}))
-        for text in (*contents, json.dumps({**stored, "format": 5})):
+        for text in (*contents, json.dumps({**stored, "format": 6})):
             path.write_text(text)
             with pytest.raises(ValueError, match="is no saved explanation"):
                 Explanation.load(path)

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD, split_words
+from spinformer.data.word_pattern import WORD
+from spinformer.data.words import split_words
 from tests.explain.toys import TEXTS, tokenizer, words
 
 
@@ -26,6 +27,9 @@ from tests.explain.toys import TEXTS, tokenizer, words
         ("می‌خواهم", ["می‌خواهم"]),
         ("हिन्दी में", ["हिन्दी", "में"]),
         ("cafe\u0301 naïve", ["cafe\u0301", "naïve"]),
+        ("我用iPhone手机。", ["我用", "iPhone", "手机", "。"]),
+        ("ฉันชอบ หนัง", ["ฉันชอบ", "หนัง"]),
+        ("안녕하세요 세계", ["안녕하세요", "세계"]),
         ("  \t\n ", []),
     ],
 )
@@ -139,3 +143,32 @@ def test_errors():
         split_words(without, TEXTS, 64)
     with pytest.raises(ValueError, match="only fast tokenizers"):
         split_words(object(), TEXTS, 64)
+
+
+def characters(splits: bool) -> PreTrainedTokenizerFast:
+    """A token for each character; splits: whether the tokenizer parts Chinese letters first, as BERT's does."""
+    letters = ["[PAD]", "[UNK]", "[CLS]", *"我喜欢手机用ab"]
+    own = Tokenizer(models.WordPiece({piece: place for place, piece in enumerate(letters)}, unk_token="[UNK]"))
+    own.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if splits:
+        own.normalizer = normalizers.BertNormalizer(handle_chinese_chars=True)
+    own.add_tokens(["喜欢"] if not splits else [])
+    own.post_processor = processors.TemplateProcessing(single="[CLS] $A", pair=None, special_tokens=[("[CLS]", 2)])
+    return PreTrainedTokenizerFast(tokenizer_object=own, pad_token="[PAD]", unk_token="[UNK]")
+
+
+def test_texts_without_spaces_are_cut_by_the_tokenizer():
+    split = split_words(characters(True), Texts(["我喜欢 a手机"]), 32)
+    assert split.words == (("我", "喜", "欢", "a", "手", "机"),)
+    assert split.places == (((0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7)),)
+    split = split_words(characters(False), Texts(["我喜欢"]), 32)
+    assert split.words == (("我", "喜欢"),)
+    split = split_words(byte_level(True), Texts(["我喜 the dog"]), 64)  # several tokens of bytes for a letter
+    assert split.words == (("我", "喜", "the", "dog"),)
+
+
+def test_places_are_where_the_words_stand():
+    texts = Texts(["the  dog, isn't"], ["a dog"])
+    split = split_words(tokenizer(), texts, 64)
+    for side, word, (start, end) in zip(split.sides[0], split.words[0], split.places[0], strict=True):
+        assert (texts.first[0], texts.second[0])[side][start:end] == word

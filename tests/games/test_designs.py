@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from spinformer.games import designs
 from spinformer.games.designs import _draw, all_coalitions, paired_design
 
 
@@ -40,3 +41,17 @@ def test_sizes_follow_the_law() -> None:
 def test_bad_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="count"):
         paired_design(4, 1, torch.tensor(0))
+
+
+def test_draws_come_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the same coalition is drawn over and over, the design is short, after REPEATS times the draws."""
+    asked = []
+
+    def same(players: int, draws: int, seed: torch.Tensor) -> torch.Tensor:
+        asked.append(draws)
+        return torch.tensor([[True, False, False, True, False]]).expand(draws, players)
+
+    monkeypatch.setattr(designs, "_draw", same)
+    design = paired_design(5, 10, torch.tensor(0))
+    assert design.int().tolist() == [[0] * 5, [1] * 5, [1, 0, 0, 1, 0], [0, 1, 1, 0, 1]]
+    assert asked[-1] == designs.REPEATS * asked[0]

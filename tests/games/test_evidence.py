@@ -5,7 +5,8 @@ import torch
 
 from spinformer.games import TableGame, evidence, exact_values
 from spinformer.games.designs import all_coalitions, paired_design
-from spinformer.games.evidence import regress
+from spinformer.games.evidence import BOUND, GUESS, SPREAD, _evidence, _learnt, regress
+from spinformer.games.gaussian import CONSTANT, index_variances, order_ratios
 from spinformer.games.quadrature import player_weights
 from tests.games.test_quadrature import smooth_tables
 
@@ -122,3 +123,92 @@ def test_learning_leaves_the_caller_alone() -> None:
             assert torch.equal(again, plain)
             assert not torch.is_grad_enabled()
     assert not plain.requires_grad
+
+
+def test_errors_are_in_the_units_of_the_values() -> None:
+    """Ten times the values have ten times the errors; the root mean square of both is alike, and pairs have no selves.
+
+    The first value is that of nobody.
+    """
+    table, design = smooth_tables(10, 1)[0] + 3, paired_design(10, 100, torch.tensor(0))
+    weights = torch.ones(10)
+    found, larger = (regress(design, part[position(design)], weights=weights) for part in (table, 10 * table))
+    torch.testing.assert_close(found.empty, table[:1])
+    for name, estimate in found.by_index.items():
+        torch.testing.assert_close(larger.by_index[name].stderr, 10 * estimate.stderr)
+        error = estimate.values - exact_values(TableGame(table), name)
+        ratio = estimate.stderr.square().mean().sqrt() / error.square().mean().sqrt()
+        assert 0.5 < float(ratio) < 4, name
+    assert not found.interactions.stderr[0].diagonal().any()
+
+
+@pytest.mark.parametrize("scale", [None, 0.05, 3.0])
+def test_evidence_is_a_probability(scale: float | None) -> None:
+    """Between two priors: log of the ratio of p(v), by sums over amplitudes t of normal densities
+
+    1 / t has a gamma distribution of GUESS degrees of freedom around that of the guess; without one, the best t counts.
+    """
+    design = paired_design(6, 12, torch.tensor(0))
+    values = smooth_tables(6, 1)[0][position(design)]
+    log_t = torch.linspace(-40, 20, 6001, dtype=torch.float64)
+    found, expected = [], []
+    for order in (0.75, 3.0):
+        ratios = order_ratios(6, order, torch.linspace(0.5, 1.5, 6))
+        found.append(_evidence(design, values[None], ratios, scale))
+        spins = 2 * design.double() - 1
+        kernel = CONSTANT + ((1 + ratios * spins[:, None] * spins) / (1 + ratios)).prod(-1)
+        square = values @ torch.linalg.solve(kernel, values)
+        density = -(12 * log_t + kernel.logdet() + square * (-log_t).exp()) / 2
+        if scale is None:
+            expected.append(density.max())
+        else:
+            guess = scale**2 / index_variances("SV", ratios).mean()
+            shape = GUESS / 2
+            prior = shape * (shape * guess).log() - shape * log_t - shape * guess * (-log_t).exp()
+            expected.append((density + prior).logsumexp(0))
+    assert found[0] - found[1] == pytest.approx(float(expected[0] - expected[1]), abs=1e-4)
+
+
+def skewed() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A game of ten players of whom two do nearly everything, and ratios that do not know it."""
+    design = paired_design(10, 130, torch.tensor(0))
+    member = design.double()
+    values = (3 * member[:, 1] * member[:, 4] - 2 * member[:, 1] + 0.1 * member @ torch.randn(10).double()).tanh()
+    return design, values[None], order_ratios(10)
+
+
+def test_learnt_ratios_are_likelier_and_near() -> None:
+    """log p(v | r), less the penalty of the smallest changes that lead to r, is above that of the start.
+
+    Those who do much get larger ratios beside the others'.
+    """
+    design, values, start = skewed()
+    found = _learnt(design, values, start)
+    moved = BOUND * ((found / start).log() / BOUND).atanh()
+    shared = moved.sum() / SPREAD**2 / (1 + 10 / SPREAD**2)
+    penalty = ((moved - shared) / SPREAD).square().sum() + shared.square()
+    gain = _evidence(design, values, found, None) - _evidence(design, values, start, None)
+    assert gain > float(penalty) / 2 + 1
+    assert set(found.topk(2).indices.tolist()) == {1, 4}
+
+
+def test_learnt_ratios_follow_their_players() -> None:
+    design, values, start = skewed()
+    order = torch.tensor([4, 0, 9, 2, 6, 1, 8, 3, 7, 5])
+    moved = _learnt(design[:, order], values, start[order])
+    torch.testing.assert_close(moved, _learnt(design, values, start)[order], rtol=1e-4, atol=0)
+
+
+def test_ratios_are_learnt_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the last round: the search takes longer than all else."""
+    design, values, _ = skewed()
+    starts = []
+
+    def same(coalitions: torch.Tensor, values: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+        starts.append(start)
+        return start
+
+    monkeypatch.setattr(evidence, "_learnt", same)
+    regress(design, values[0])
+    assert len(starts) == 1
+    assert set(starts[0].topk(2).indices.tolist()) == {1, 4}

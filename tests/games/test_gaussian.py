@@ -1,11 +1,13 @@
 """The Gaussian process on coalitions against brute force: every covariance, value and variance in closed form."""
 
+import math
+
 import pytest
 import torch
 
-from spinformer.games import INDICES, Index, TableGame, exact_values
+from spinformer.games import INDICES, Index, TableGame, exact_values, gaussian
 from spinformer.games.designs import all_coalitions, paired_design
-from spinformer.games.gaussian import CONSTANT, Quadrature, index_variances, order_ratios
+from spinformer.games.gaussian import CONSTANT, Quadrature, _rule, index_variances, order_ratios
 
 NAMES = ("SV", "BV", "SII", "BII")
 RATIOS = torch.tensor([0.05, 0.3, 0.12, 0.6, 0.2], dtype=torch.float64)
@@ -94,3 +96,43 @@ def test_an_index_without_coins_has_no_closed_form() -> None:
             index_variances("odd", RATIOS)
     finally:
         INDICES.unregister("odd")
+
+
+@pytest.mark.parametrize(("players", "order"), [(5, 1.0), (9, 1.5), (30, 2.5)])
+def test_ratios_give_interactions_their_mean_order(players: int, order: float) -> None:
+    """An interaction of s players has the variance r^s, and there are binom(n, s) of them."""
+    ratio = float(order_ratios(players, order)[0])
+    variance = [math.comb(players, size) * ratio**size for size in range(players + 1)]
+    mean = sum(size * part for size, part in enumerate(variance)) / sum(variance)
+    assert mean == pytest.approx(order)
+    weights = torch.linspace(0.5, 1.5, players)
+    torch.testing.assert_close(order_ratios(players, order, weights), ratio * weights.double())
+
+
+@pytest.mark.parametrize("players", [1, 6, 13])
+def test_rules_have_no_more_nodes_than_they_need(players: int) -> None:
+    """x^k for all k below n, exactly; a mean over fair coins is one node."""
+    rule = _rule(INDICES["SV"], players)
+    assert len(rule) <= players // 2 + 1
+    for power in range(players):
+        expected = (1 + (-1) ** power) / 2 / (power + 1)
+        assert sum(weight * x**power for x, weight in rule) == pytest.approx(expected, abs=1e-12)
+    assert [(x, pytest.approx(weight)) for x, weight in _rule(INDICES["BV"], players)] == [(0.0, 1.0)]
+
+
+@pytest.mark.parametrize("players", [80, 300])
+def test_few_nodes_are_enough_for_many_players(players, monkeypatch):
+    """As many nodes as a polynomial of degree n needs change nothing beyond rounding, however uneven players are."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.rand(players, generator=generator).pow(8)
+    ratios = order_ratios(players, 3.0, weights / weights.mean())
+    coalitions = torch.rand(40, players, generator=generator) < torch.rand(40, 1, generator=generator)
+    values = torch.rand(1, 40, generator=generator, dtype=torch.double)
+    found = []
+    for nodes in (gaussian.NODES, players):
+        monkeypatch.setattr(gaussian, "NODES", nodes)
+        quadrature = Quadrature(coalitions, ratios)
+        coefficients = quadrature.coefficients(values)
+        found.append([quadrature.values(name, coefficients) for name in ("SV", "SII")])
+    for few, many in zip(*found, strict=True):
+        torch.testing.assert_close(few, many, rtol=1e-9, atol=1e-12)

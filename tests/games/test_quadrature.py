@@ -138,3 +138,12 @@ def test_gradients_of_many_players_add_up() -> None:
 def test_bad_budgets_are_refused() -> None:
     with pytest.raises(ValueError, match="budget must be 0 or at least 4"):
         estimate_all(TableGame(torch.rand(8)), 3, seed=torch.tensor(0))
+
+
+def test_the_sample_size_is_the_number_of_coalitions() -> None:
+    """Of 5 and 12 players: 2^5 where all are asked, the budget elsewhere."""
+    values = torch.randn(2, 12, 3, generator=torch.Generator().manual_seed(0)).double()
+    mask = torch.arange(12) < torch.tensor([[5], [12]])
+    for estimate in estimate_all(NormGame(values, mask), 50, seed=torch.tensor(0)).by_index.values():
+        assert (estimate.ess[0] == 32).all()
+        assert (estimate.ess[1] == 50).all()

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from spinformer.games import TableGame, exact_values
+from spinformer.games import TableGame, exact_values, selection
 from spinformer.games.designs import all_coalitions, paired_design
 from spinformer.games.evidence import regress
 from spinformer.games.gaussian import Quadrature, order_ratios
-from spinformer.games.selection import CHOSEN, ORDER, _choose, _pairs, informative_design
+from spinformer.games.selection import CHOSEN, ORDER, TARGETS, _choose, _pairs, _targets, informative_design
 from tests.games.test_evidence import position
 from tests.games.test_quadrature import smooth_tables
 
@@ -34,10 +34,12 @@ def test_a_larger_count_begins_with_the_same() -> None:
     assert len(many) == 2 * CHOSEN + 200
 
 
-def test_each_pair_takes_most_variance_from_the_values() -> None:
+@pytest.mark.parametrize(
+    ("order", "weights"), [(ORDER, (2.0, 1.0, 1.0, 0.5, 0.5)), (0.02, (0.2, 0.8, 2.3, 0.75, 0.95))]
+)
+def test_each_pair_takes_most_variance_from_the_values(order: float, weights: tuple[float, ...]) -> None:
     """Against plain posterior variances: of all pairs of five players, the next one chosen leaves least."""
-    weights = torch.tensor([2.0, 1.0, 1.0, 0.5, 0.5])
-    ratios, pool = order_ratios(5, ORDER, weights), _pairs(5, 15, torch.tensor(0))
+    ratios, pool = order_ratios(5, order, torch.tensor(weights)), _pairs(5, 15, torch.tensor(0))
     chosen = _choose(pool, ratios, 4)
 
     def left(rows: list[int]) -> float:
@@ -84,3 +86,20 @@ def test_players_who_matter_are_asked_about() -> None:
     weights = torch.tensor([4.0] * 3 + [1e-3] * 9)
     design = informative_design(12, 10, torch.tensor(0), weights / weights.mean())
     assert len(design[:, :3].unique(dim=0)) == len(all_coalitions(3))
+
+
+def test_without_a_choice_the_design_is_that_of_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "CHOSEN", 0)
+    seed = torch.tensor(3)
+    assert torch.equal(informative_design(11, 60, seed), paired_design(11, 60, seed))
+    assert len(_pairs(11, 40, seed)) == 40
+
+
+def test_the_pairs_that_count_have_the_largest_products(generator: torch.Generator) -> None:
+    """Of 20 players; where all are alike, the first pairs."""
+    ratios = torch.rand(20, generator=generator, dtype=torch.float64)
+    every = [(first, second) for first in range(20) for second in range(first + 1, 20)]
+    largest = sorted(every, key=lambda pair: -float(ratios[pair[0]] * ratios[pair[1]]))[:TARGETS]
+    assert list(zip(*(part.tolist() for part in _targets(ratios)), strict=True)) == largest
+    alike = _targets(torch.full((20,), 0.1))
+    assert list(zip(*(part.tolist() for part in alike), strict=True)) == every[:TARGETS]

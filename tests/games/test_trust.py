@@ -5,7 +5,7 @@ import torch
 
 from spinformer.games import NormGame, SumGame, TableGame, estimate_values, exact_values
 from spinformer.games.estimate import Estimate
-from spinformer.games.trust import EVERY, Peaks, _first, ends, every_coalition
+from spinformer.games.trust import EVERY, STARTS, Peaks, _first, complete, ends, every_coalition
 
 FAR = 6.0  # standard errors
 MOST_FAR = 0.01  # part of the trusted values that may be so far off under Gibbs weights
@@ -169,3 +169,41 @@ def test_all_coalitions_and_the_ends():
     outer, first = ends(game)
     assert first.sum(-1).tolist() == [8, 4]
     assert not (outer & ~mask[:, None]).any()
+
+
+def around(coalition):
+    """Of all coalitions of six players, how many players they differ by from this one: (64,)."""
+    every = (torch.arange(64)[:, None] >> torch.arange(6) & 1).bool()
+    return (every ^ torch.tensor([player in coalition for player in range(6)])).sum(-1)
+
+
+def drawn_but(game, missing, starts):
+    """`complete` of all coalitions but those that are missing, with the weights that the target gives them."""
+    coalitions = (torch.arange(64)[:, None] >> torch.arange(6) & 1).bool()[None, ~missing]
+    log_weight, (delta, without) = game.evaluate(coalitions), game.marginals(coalitions)
+    part = log_weight[..., None] + without - torch.logaddexp(without, without + delta)
+    return complete(Peaks(game, starts, game.evaluate), coalitions, log_weight, part)
+
+
+def test_a_peak_that_was_not_drawn_is_found(generator):
+    """Of two peaks that hold half of the target each; nothing is missing where all coalitions are drawn."""
+    first, second = around(()), around((0, 1, 2, 3))
+    game = TableGame((5.0 * ((first == 0) | (second == 0)) + 3.0 * ((first == 1) | (second == 1))).double())
+    starts = torch.rand(1, 40, 6, generator=generator) < 0.5
+    assert drawn_but(game, first < 0, starts).all()
+    for distance in (first, second):
+        assert not drawn_but(game, distance <= 1, starts).any()
+
+
+def test_a_peak_of_contexts_without_one_player_is_found(generator):
+    """Player 5 alone holds nearly all of the target. Without player 5 there are two peaks, of which one is missing."""
+    every = (torch.arange(64)[:, None] >> torch.arange(6) & 1).bool()
+    first, second = around((0, 1)), around((2, 3, 4))
+    height = 4.0 * ((first == 0) | (second == 0)) + 3.0 * ((first == 1) | (second == 1))
+    height = torch.where(every[:, 5], 0.0, height) + 10.0 * (around((5,)) == 0)
+    game = TableGame(height.double())
+    starts = torch.rand(1, 40, 6, generator=generator) < 0.5
+    starts[0, STARTS : STARTS + 2] = every[[0b000011, 0b011100]]
+    assert drawn_but(game, first < 0, starts).all()
+    missing = (every[:, :5] ^ torch.tensor([False, False, True, True, True])).sum(-1) <= 1
+    assert drawn_but(game, missing, starts).tolist() == [[True] * 5 + [False]]

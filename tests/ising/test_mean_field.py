@@ -333,3 +333,8 @@ def test_when_a_device_is_checked(monkeypatch):
     assert [stopping.all_done(done, step) for step in range(8)] == (
         [False] * (stopping.CHECK_EVERY_DEFAULT - 1) + [True]
     ) * 2
+
+
+def test_nothing_is_checked_while_compiling(monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert not any(stopping.all_done(torch.zeros(2, 1, 1).bool(), step) for step in range(8))

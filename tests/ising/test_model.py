@@ -104,6 +104,14 @@ def test_glauber_samples_the_gibbs_distribution(generator):
     assert ((means.mean(1) - exact_magnetization(ising)).abs() <= 5 * error + 1e-12).all()
 
 
+def test_glauber_begins_with_random_spins(generator):
+    """Without fields up and down are alike, from the first sweep on: within 4 standard errors over 4,000 chains."""
+    matrix = 0.5 * torch.ones(1, 2, 2)
+    spins = glauber(Ising(torch.zeros(1, 2), matrix, 1.0), 1, chains=4000, burn_in=0, generator=generator)
+    assert (spins.mean(1).abs() < 4 / math.sqrt(4000)).all()
+    assert set(spins.unique().tolist()) == {-1.0, 1.0}
+
+
 class TestCouplings:
     def pair(self):
         factors, weights = torch.randn(2, 7, 3).double(), torch.randn(2, 3).double()

@@ -14,7 +14,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from spinformer.data import Texts, Words, load_texts, split_words
-from spinformer.data.words import WORD
+from spinformer.data.word_pattern import WORD
 from tests import tiny
 from tests.properties.cases import generator, law, seeds
 from tests.properties.refusals import Call, bad_cases, count, instance, name, refused, refused_at, values

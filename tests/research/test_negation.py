@@ -17,7 +17,7 @@ from research.reports import negation as report
 from spinformer._base import records
 from spinformer.cli import main
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD
+from spinformer.data.word_pattern import WORD
 from spinformer.games import TableGame, exact_values
 from spinformer.training.game import GroundingOptions, train_game_head
 from tests.tiny import nli_classifier, rows, tokenizer

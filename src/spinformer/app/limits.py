@@ -3,7 +3,7 @@
 import re
 import sys
 
-from spinformer.data.words import WORD
+from spinformer.data.word_pattern import WORD
 
 CHARACTERS = 600  # of each text
 WORDS = 60  # of both texts together: the work grows with their square

@@ -3,7 +3,6 @@
 import argparse
 import json
 from pathlib import Path
-from typing import get_args
 
 from spinformer._base import checks, records
 from spinformer._base.files import atomic_text
@@ -13,7 +12,7 @@ from spinformer.data.texts import Texts
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.methods import all_methods
 from spinformer.explain.methods.additive import AdditiveExplainer
-from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
+from spinformer.models.masked import BATCH_SIZE, MASKINGS, MaskedClassifier
 
 DESCRIPTION = """\
 For each method: comprehensiveness and sufficiency (means at 1, 5, 10, 20 and 50% of the words), correlation with
@@ -38,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seeds", type=int, nargs="+", help="the methods use the first seed, stability all of them (default 0 1 2)")
     add("--passes", type=int, help=f"masked passes for each text, for methods that sample (default {PASSES})")
     add("--game", type=Path, help="folder that `spinformer ground --output` wrote (default: the model's own)")
-    add("--masking", choices=get_args(Masking), help="how words are hidden (default: as in the game, or attention)")
+    add("--masking", choices=MASKINGS, help="how words are hidden (default: as in the game, or attention)")
     add("--additive", help="for additive-explainer: the folder of a saved one, or texts to train one on (not saved)")
     add("--additive-passes", type=int, help=f"masked passes to train it with (default {ADDITIVE_PASSES})")
     evaluate_exactness.configure(parser)

@@ -70,6 +70,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="E",
         help="masked passes until no word is off by more than E (95%% sure)",
     )
+    add(
+        "--players",
+        choices=("words", "sentences", "hierarchical"),
+        default="words",
+        help="what is hidden and scored; hierarchical: the words of the strongest sentences of a long text, the others "
+        "whole (default %(default)s)",
+    )
     add("--html", type=Path, metavar="PATH", help="write a report as one HTML file that needs no other file")
     add("--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)")
     add(
@@ -157,7 +164,7 @@ def _run_corpus(args: argparse.Namespace) -> int:
 
 def _explain(args: argparse.Namespace, texts: "Texts") -> "Iterator[Explanation]":
     """The explanations of the texts, BATCH at a time."""
-    from spinformer.explain.explainer import BATCH
+    from spinformer.explain.batches import BATCH
 
     explainer, options = _explainer(args)
     for start in range(0, len(texts), BATCH):
@@ -175,7 +182,7 @@ def _explainer(args: argparse.Namespace) -> "tuple[Explainer, CallOptions]":
     target = None if args.target is None else _class(args.target, explainer)
     against = None if args.against is None else _class(args.against, explainer)
     options: CallOptions = {"method": args.method, "passes": args.passes, "until": args.until}
-    options |= {"target": target, "against": against}
+    options |= {"target": target, "against": against, "players": args.players}
     return explainer, options
 
 

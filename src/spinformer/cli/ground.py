@@ -16,7 +16,7 @@ import torch
 from spinformer._base.files import run_lock
 from spinformer.cli.options import add_columns, add_device, add_model, text_columns
 from spinformer.models.game_head import FOLDER, Form
-from spinformer.models.masked import Masking
+from spinformer.models.masked import MASKINGS
 from spinformer.training.game import HELD_OUT, GroundingOptions, train_game_head
 
 HELP = {
@@ -40,7 +40,7 @@ HELP = {
 }
 
 
-CHOICES = {"masking": get_args(Masking), "form": get_args(Form)}
+CHOICES = {"masking": MASKINGS, "form": get_args(Form)}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

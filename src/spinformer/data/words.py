@@ -1,10 +1,7 @@
 """Words of texts as players: which tokens make up which word."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,21 +9,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer.data.texts import Texts
-
-
-def _joining() -> str:
-    """Characters that belong to the one before them: accents, vowel signs, joiners, variation selectors."""
-    codes = chain(range(0x20000), range(0xE0000, 0xE0200))  # Unicode has joining characters nowhere else
-    return "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me", "Cf"))
-
-
-# A word is a run of letters, digits and underscores, or several runs joined by single apostrophes or hyphens; every
-# other character but space is a word by itself, and an emoji is one word with all of its parts.
-_JOIN = re.escape(_joining())
-_RUN = rf"\w[\w{_JOIN}]*"
-_EMOJI = rf"[^\w\s{_JOIN}][{_JOIN}\U0001F3FB-\U0001F3FF]*"
-_FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
-WORD = re.compile(rf"{_RUN}(?:['’\-]{_RUN})*|{_FLAG}|{_EMOJI}(?:(?<=\u200d){_EMOJI})*")
+from spinformer.data.word_pattern import UNSPACED, WORD
 
 
 @dataclass(frozen=True)
@@ -36,7 +19,9 @@ class Words:
     inputs: what the tokenizer gives (input_ids, attention_mask ...), each (B, n); owner: (B, n), the index of the word
     that a token belongs to, -1 for special tokens, tokens of space alone and padding; counts: (B,), the number of words
     of each; words: the words, premise first; sides: for each word 0 (first text) or 1 (second); unread: the end of each
-    text that was cut off, empty where nothing was; () where that is not known.
+    text that was cut off, empty where nothing was; () where that is not known; places: for each word where it begins
+    and ends in its text, in characters; () where that is not known; parts: the words that these are made of, where they
+    are sentences or spans (`spinformer.data.players`), None where they are words.
     """
 
     inputs: dict[str, Tensor]
@@ -45,18 +30,22 @@ class Words:
     words: tuple[tuple[str, ...], ...]
     sides: tuple[tuple[int, ...], ...]
     unread: tuple[tuple[str, ...], ...] = ()
+    places: tuple[tuple[tuple[int, int], ...], ...] = ()
+    parts: "Words | None" = None
 
     def to(self, device: torch.device | str) -> "Words":
         """On another device."""
         inputs = {name: value.to(device) for name, value in self.inputs.items()}
-        return Words(inputs, self.owner.to(device), self.counts.to(device), self.words, self.sides, self.unread)
+        parts = None if self.parts is None else self.parts.to(device)
+        return replace(self, inputs=inputs, owner=self.owner.to(device), counts=self.counts.to(device), parts=parts)
 
     def rows(self, start: int, stop: int) -> "Words":
         """The texts from `start` to `stop`, with the padding that they have here."""
         part = slice(start, stop)
         inputs = {name: value[part] for name, value in self.inputs.items()}
-        told = self.words[part], self.sides[part], self.unread[part]
-        return Words(inputs, self.owner[part], self.counts[part], *told)
+        told = self.words[part], self.sides[part], self.unread[part], self.places[part]
+        parts = None if self.parts is None else self.parts.rows(start, stop)
+        return Words(inputs, self.owner[part], self.counts[part], *told, parts)
 
     @property
     def mask(self) -> Tensor:
@@ -82,8 +71,9 @@ class Words:
 def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     """Tokenise texts and assign every token to the word that it is part of.
 
-    Words that a tokenizer joins in one token (as many do with "...") are one word, with the text of all. Words that
-    truncation cuts off are left out. A text of which no word is left is an error.
+    Words that a tokenizer joins in one token (as many do with "...") are one word, with the text of all. Where a text
+    is written without spaces, as Chinese and Thai are, its words are what the tokenizer splits first, or its tokens.
+    Words that truncation cuts off are left out. A text of which no word is left is an error.
     """
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError("splitting into words needs the offsets of tokens, which only fast tokenizers give")
@@ -108,10 +98,11 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     if longest > max_length:
         raise ValueError(f"max_length must leave room for words beside the special tokens; got {max_length}")
     columns = [texts.first] if second is None else [texts.first, second]
-    owners, words, sides, unread = [], [], [], []
+    owners, words, sides, unread, places = [], [], [], [], []
     for row, offsets in enumerate(encoded["offset_mapping"]):
         sequences, own = encoded.sequence_ids(row), [column[row] for column in columns]
-        owner, row_words, row_sides = _owners(offsets, sequences, own)
+        first_splits = encoded.word_ids(row) if hasattr(encoded, "word_ids") else [None] * len(offsets)
+        owner, row_words, row_sides, row_places = _owners(offsets, sequences, own, first_splits)
         if not row_words:
             raise ValueError(f"row {row} of {texts.source}, counted from 0, has no words")
         full = sum(encoded["attention_mask"][row]) >= max_length
@@ -119,16 +110,28 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
         owners.append(owner)
         words.append(row_words)
         sides.append(row_sides)
+        places.append(row_places)
     inputs = {name: torch.tensor(value) for name, value in encoded.items() if name != "offset_mapping"}
     counts = torch.tensor([len(row_words) for row_words in words])
-    return Words(inputs, torch.tensor(owners), counts, tuple(words), tuple(sides), tuple(unread))
+    told = tuple(words), tuple(sides), tuple(unread), tuple(places)
+    return Words(inputs, torch.tensor(owners), counts, *told)
 
 
 def _owners(
-    offsets: Sequence[tuple[int, int]], sequences: Sequence[int | None], texts: Sequence[str]
-) -> tuple[list[int], tuple[str, ...], tuple[int, ...]]:
-    """The word of each token, the words that have a token, and their sides."""
-    spans = [[match.span() for match in WORD.finditer(text)] for text in texts]
+    offsets: Sequence[tuple[int, int]],
+    sequences: Sequence[int | None],
+    texts: Sequence[str],
+    first_splits: Sequence[int | None],
+) -> tuple[list[int], tuple[str, ...], tuple[int, ...], tuple[tuple[int, int], ...]]:
+    """The word of each token; the words that have a token, their sides and places."""
+    spans = []
+    for number, text in enumerate(texts):
+        tokens = [
+            (begin, split)
+            for (begin, stop), of, split in zip(offsets, sequences, first_splits, strict=True)
+            if of == number and stop > begin
+        ]
+        spans.append([part for match in WORD.finditer(text) for part in _pieces(text, *match.span(), tokens)])
     owner: list[int] = []
     players: list[list[int]] = []  # of each: its side, the index of its first span and that of its last
     for (start, end), side in zip(offsets, sequences, strict=True):
@@ -141,8 +144,26 @@ def _owners(
         else:
             players.append([side, overlap[0], overlap[-1]])
         owner.append(len(players) - 1)
-    words = tuple(texts[side][spans[side][first][0] : spans[side][last][1]] for side, first, last in players)
-    return owner, words, tuple(side for side, _, _ in players)
+    sides = tuple(side for side, _, _ in players)
+    places = tuple((spans[side][first][0], spans[side][last][1]) for side, first, last in players)
+    words = tuple(texts[side][start:end] for side, (start, end) in zip(sides, places, strict=True))
+    return owner, words, sides, places
+
+
+def _pieces(text: str, start: int, end: int, tokens: Sequence[tuple[int, int | None]]) -> list[tuple[int, int]]:
+    """A word as it is; a run without spaces cut where the tokenizer splits first, or else at its tokens.
+
+    tokens: where each token of the text begins, and the number of the tokenizer's first split that it belongs to.
+    """
+    if not UNSPACED.match(text, start):
+        return [(start, end)]
+    letters = {match.start() for match in UNSPACED.finditer(text, start, end)}
+    inside = [(begin, split) for begin, split in tokens if start <= begin < end]
+    cuts = {begin for (begin, split), (_, before) in zip(inside[1:], inside, strict=False) if split != before} or {
+        begin for begin, _ in inside
+    }
+    starts = sorted({start, *(cuts & letters)})
+    return list(zip(starts, [*starts[1:], end], strict=True))
 
 
 def _unread(

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from spinformer.attention.from_game import GameAttention
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD, Words
+from spinformer.data.word_pattern import UNSPACED, WORD
+from spinformer.data.words import Words
 from spinformer.explain.context import Answers, Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.record import Pair, Word
@@ -21,6 +23,7 @@ from spinformer.models.outputs import value_of
 FIELDS = ("shapley", "shapley_stderr", "banzhaf", "banzhaf_stderr", "gate", "field", "attention")
 FIELDS_STDERR = ("field_stderr", "attention_stderr")
 INDEX = {"shapley": "SV", "banzhaf": "BV"}
+PIECES = "written without spaces: what is hidden and scored are pieces of the tokenizer, not words"
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,7 @@ def _explanations(
                 ess=None if ess is None else ess[row],
                 converged=None if converged is None else converged[row],
                 pair_index=pair_index if pairs is not None and pairs[row] else None,
-                notes=(*_cut(unread, batch.words.inputs["attention_mask"][row]), *batch.notes[row]),
+                notes=(*_read(batch.words, row), *batch.notes[row]),
                 unread=unread,
                 outputs=batch.answers.outputs,
                 against=labels[targets[row][1]] if len(targets[row]) > 1 else None,
@@ -202,16 +205,19 @@ def _explanations(
     return explanations
 
 
-def _cut(unread: Sequence[str], read: Tensor) -> tuple[str, ...]:
-    """A note where the model did not read all of a text; read: which tokens it did, (n,)."""
-    if not any(unread):
-        return ()
+def _read(words: Words, row: int) -> tuple[str, ...]:
+    """Notes where the model did not read all of a text, and where a text has no words to hide."""
+    notes = (PIECES,) if words.parts is None and UNSPACED.search("".join(words.words[row])) else ()
+    unread = words.unread[row] if words.unread else ()
     parts = []
     for side, rest in enumerate(unread, 1):
         if count := len(WORD.findall(rest)):
-            words = "the last word" if count == 1 else f"the last {count:,} words"
-            parts.append(words if len(unread) == 1 else f"{words} of text {side}")
-    return (f"cut at {int(read.sum()):,} tokens; not read: {', '.join(parts)}",)
+            last = "the last word" if count == 1 else f"the last {count:,} words"
+            parts.append(last if len(unread) == 1 else f"{last} of text {side}")
+    if not parts:
+        return notes
+    tokens = int(words.inputs["attention_mask"][row].sum())
+    return (f"cut at {tokens:,} tokens; not read: {', '.join(parts)}", *notes)
 
 
 def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:
@@ -221,24 +227,20 @@ def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:
 
 def _pairs(interactions: Tensor, stderr: Tensor | None, misfit: Tensor | None, words: Words) -> list[tuple[Pair, ...]]:
     """The pairs i < j of each text, from matrices (B, W, W)."""
-    width = words.mask.shape[1]
-    first, second = torch.triu_indices(width, width, 1)
-    left, right = first.tolist(), second.tolist()
-    values = interactions.cpu()[:, first, second].tolist()
-    columns = [_finite(matrix, first, second, len(values)) for matrix in (stderr, misfit)]
-    return [
-        tuple(
-            Pair(*pair)
-            for pair in zip(left, right, values[row], *(column[row] for column in columns), strict=True)
-            if pair[1] < len(text)
-        )
-        for row, text in enumerate(words.words)
-    ]
+    matrices = [None if matrix is None else matrix.cpu() for matrix in (interactions, stderr, misfit)]
+    found = []
+    for row, text in enumerate(words.words):
+        first, second = torch.triu_indices(len(text), len(text), 1)
+        values, *errors = (_entries(matrix, row, first, second) for matrix in matrices)
+        found.append(tuple(map(Pair, first.tolist(), second.tolist(), values, *errors)))
+    return found
 
 
-def _finite(matrix: Tensor | None, first: Tensor, second: Tensor, texts: int) -> list[list[float | None]]:
-    """The entries of matrices (B, W, W) for pairs, None where they are not known."""
+def _entries(matrix: Tensor | None, row: int, first: Tensor, second: Tensor) -> list[Any]:
+    """The entries of matrices (B, W, W) for the pairs of one text, None where they are not known."""
     if matrix is None:
-        return [[None] * len(first)] * texts
-    rows = matrix.cpu()[:, first, second].tolist()
-    return [[error if math.isfinite(error) else None for error in row] for row in rows]
+        return [None] * len(first)
+    entries = matrix[row, first, second]
+    if bool(entries.isfinite().all()):
+        return entries.tolist()
+    return [entry if math.isfinite(entry) else None for entry in entries.tolist()]

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, get_args, overload
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from spinformer._base import checks
 from spinformer._base.outputs import ON, Outputs
-from spinformer._base.progress import progress
 from spinformer._base.shared_state import evaluation_mode
-from spinformer.data.texts import Texts
-from spinformer.data.words import Words, split_words
+from spinformer.data.words import split_words
+from spinformer.explain.batches import explain_batches
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, check_samples, choose_game_head
 from spinformer.explain.inputs import (
-    PREDICTED,
     CallOptions,
     Corpus,
+    Players,
     Target,
+    as_players,
     as_texts,
     class_indices,
     grounding_texts,
@@ -36,7 +36,7 @@ from spinformer.models.functions import Function, FunctionModel, function_classi
 from spinformer.models.game_head import GameHead, built_in_game
 from spinformer.models.lengths import resolve_max_length
 from spinformer.models.loading import load_classifier
-from spinformer.models.masked import BATCH_SIZE, MaskedClassifier, Masking
+from spinformer.models.masked import BATCH_SIZE, Hide, MaskedClassifier, Masking
 from spinformer.models.saving import save_model
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 # Coalitions of an explanation that is quick rather than exact.
 QUICK = 128
 NO_GAME = "this classifier has no game, so masked passes were spent; with `spinformer ground` one pass is enough"
-# Texts explained at a time, and seconds after which a progress bar shows.
-BATCH, DELAY = 32, 2.0
 
 
 class Explainer:
@@ -55,12 +53,13 @@ class Explainer:
 
     model, tokenizer: any Hugging Face sequence classifier. game: its game head, or the folder that holds one; by
     default the one in the model's own folder, or the one that the model was trained with. A classifier without a game
-    is explained by masked passes. masking: how words are hidden; by default as in the game, or "attention". additive: a
-    trained `AdditiveExplainer` or its folder, for method "additive-explainer". samples: coalitions of the game behind
-    its values, 0 for as many as leave a small error (QUICK is quicker and less exact); seconds: that `until` may take
-    for a batch of texts; temperature, weighting: of the Ising model; max_length: tokens read of a text, by default as
-    many as the model takes; batch_size:
-    masked texts that go through the classifier at once; bf16: masked passes in bfloat16; seed: of the coalitions.
+    is explained by masked passes. masking: how words are hidden; by default as in the game, or "attention". A model
+    that hides words in its own way hands in a function (`spinformer.models.masked.Hide`). additive: a trained
+    `AdditiveExplainer` or its folder, for method "additive-explainer". samples: coalitions of the game behind its
+    values, 0 for as many as leave a small error (QUICK is quicker and less exact); seconds: that `until` may take for a
+    batch of texts; temperature, weighting: of the Ising model; max_length: tokens read of a text, by default as many as
+    the model takes; batch_size: masked texts that go through the classifier at once; bf16: masked passes in bfloat16;
+    seed: of the coalitions.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Explainer:
         tokenizer: Any,
         *,
         game: GameHead | Path | str | None = None,
-        masking: Masking | None = None,
+        masking: Masking | Hide | None = None,
         additive: Scorer | Path | str | None = None,
         samples: int = 0,
         seconds: float | None = None,
@@ -92,7 +91,7 @@ class Explainer:
         self.max_length = resolve_max_length(model, tokenizer, max_length)
         head, self.game_error = choose_game_head(model, game)
         usual: Masking = "attention" if head is None else head.config.masking
-        how = usual if masking is None else masking
+        how: Masking | Hide = usual if masking is None else masking
         with evaluation_mode(model):  # afterwards the model is in its former mode
             self.classifier = MaskedClassifier(model, tokenizer, how, batch_size, bf16)
         self.grounded = None if head is None else self._with_game(head)
@@ -157,6 +156,7 @@ class Explainer:
         against: Target | Sequence[Target] | None = None,
         passes: int = 0,
         until: float | None = None,
+        players: Players = "words",
     ) -> Explanation | list[Explanation]:
         """The explanation of one text or pair, or a list of them for lists.
 
@@ -165,7 +165,9 @@ class Explainer:
         several labels the most probable. against: explain why `target` and not this class, by the difference of both.
         passes: masked passes for each text. They correct the values of a game, and are what sampling methods spend; 0
         stands for the method's own number. until: spend passes until, with 95% confidence, no word's value is off by
-        more.
+        more. players: "words"; "sentences"; "hierarchical", for long texts: the words of the strongest sentences, the
+        other sentences whole; or spans of your own, (from, to) in characters: a list for a text, two for a pair, and
+        for several texts a list of these. What is in no span is always read.
         """
         texts = as_texts(text, text_pair)
         context = self.context(passes=passes, until=until)
@@ -173,23 +175,12 @@ class Explainer:
         if (passes or until is not None) and not chosen.sampled:
             raise ValueError(f"passes and until mean nothing to method {chosen.name!r}, which samples nothing")
         classes = class_indices(target, against, context.labels, len(texts))
+        playing = as_players(players, texts, isinstance(text, str))
         with evaluation_mode(self.model):
-            explanations = self._explain(chosen, context, texts, classes)
+            explanations = explain_batches(chosen, context, texts, classes, playing, self.max_length)
         if method == "auto" and self.grounded is None and not isinstance(self.classifier.model, FunctionModel):
             explanations = [replace(each, notes=(*each.notes, NO_GAME)) for each in explanations]
         return explanations[0] if isinstance(text, str) else explanations
-
-    def _explain(self, method: Method, context: Context, texts: Texts, classes: Tensor | None) -> list[Explanation]:
-        """In batches of texts of similar length."""
-        order = sorted(range(len(texts)), key=texts.lengths.__getitem__, reverse=True)
-        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
-        explanations: dict[int, Explanation] = {}
-        for rows in progress(batches, "explaining", delay=DELAY) if len(batches) > 1 else batches:
-            part = texts.select(rows)
-            words = split_words(self.tokenizer, part, self.max_length)
-            asked = None if classes is None else self._predicted(classes[rows], words, context.labels)
-            explanations.update(zip(rows, method.explain(context, part, words, asked), strict=True))
-        return [explanations[row] for row in range(len(texts))]
 
     def by_label(
         self, text: str, text_pair: str | None = None, *, threshold: float = ON, **call: Unpack[CallOptions]
@@ -211,17 +202,6 @@ class Explainer:
         second = None if text_pair is None else [text_pair] * len(on)
         options: CallOptions = {**call, "target": on}
         return {each.target: each for each in self([text] * len(on), second, **options)}
-
-    def _predicted(self, classes: Tensor, words: Words, labels: Sequence[str]) -> Tensor:
-        """`classes` with the class that the classifier decides for in the place of PREDICTED, at one pass."""
-        if classes.dim() == 1 or bool((classes[:, 0] != PREDICTED).all()):
-            return classes
-        decided = self.classifier.full_probabilities(words).argmax(-1).cpu()
-        same = decided == classes[:, 1]
-        if bool(same.any()):
-            name = labels[int(decided[same][0])]
-            raise ValueError(f"the classifier decides for {name!r} itself; name the target to explain against it")
-        return torch.stack([decided, classes[:, 1]], 1)
 
     def methods(self) -> list[str]:
         """The names of the methods that this classifier can be explained by."""
@@ -273,7 +253,8 @@ class Explainer:
         inherited = {"masking": self.classifier.masking, "max_length": self.max_length}
         settings = GroundingOptions(**{**inherited, **options})
         training, held_out = hold_out(grounding_texts(texts), settings.seed)
-        train = partial(train_game_head, self.model, self.tokenizer, training)
+        hide = self.classifier.hide if settings.masking == "own" else None
+        train = partial(train_game_head, self.model, self.tokenizer, training, hide=hide)
         with evaluation_mode(self.model):
             if output is not None:
                 head = train(Path(output), settings, held_out=held_out, resume=resume)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import shapiq
     from matplotlib.figure import Figure
 
-FORMAT = 4
+FORMAT = 5
 PlotKind = Literal["words", "pairs", "arcs"]
 Record = TypeVar("Record")
 
@@ -121,15 +121,16 @@ class Explanation(ExplanationRecord):
 def _current(stored: dict[str, Any]) -> dict[str, Any]:
     """The stored fields under their present names.
 
-    Before format 4 models had classes alone. Before format 3 the interactions were always Banzhaf's, and misfit was not
-    known; in format 1 the scores were always Shapley values.
+    Before format 5 players were words, before format 4 models had classes alone. Before format 3 the interactions were
+    always Banzhaf's, and misfit was not known; in format 1 the scores were always Shapley values.
     """
     version = stored.pop("format", None)
-    if version == FORMAT:
+    if version in (4, FORMAT):
+        stored = stored if version == FORMAT else {**stored, "players": "words"}
         return {**stored, "notes": tuple(stored["notes"]), "unread": tuple(stored["unread"])}
     if version not in (1, 2, 3):
         raise ValueError(f"its format must be from 1 to {FORMAT}; got {version!r}")
-    stored = {**stored, "outputs": "classes", "against": None, "unread": ()}
+    stored = {**stored, "outputs": "classes", "against": None, "unread": (), "players": "words"}
     if version == 3:
         return {**stored, "notes": tuple(stored["notes"])}
     if version == 1:

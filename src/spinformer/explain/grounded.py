@@ -19,6 +19,7 @@ from spinformer.games.quadrature import GAME_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
 from spinformer.models.masked import Masking
+from spinformer.models.merged_games import merge
 from spinformer.models.predicted_games import PredictedGames
 
 # The Ising model of a grounded game: every coalition counts alike, or by Gibbs factors, which look at coalitions of
@@ -34,6 +35,7 @@ COUPLING_SHARE = 0.2
 # Coalitions for an index that is neither Shapley's nor Banzhaf's, and for Gibbs weights, where `samples` is 0.
 DRAWS, ANNEALED = 256, 32
 MAX_SAMPLES = 1 << 20  # of which each text has its own
+WORDS_MEASURED = "how far this game is from the classifier was measured on words: standard errors of others are a guess"
 UNMEASURED = "it was not measured how far this game is from the classifier: standard errors are those of sampling alone"
 
 # Game heads that were read for models in use, with the file and device they were read for. A game head is checked
@@ -64,7 +66,10 @@ class GroundedClassifier:
     @torch.no_grad()
     def games(self, words: Words) -> PredictedGames:
         """The predicted games of a batch of texts: one pass."""
-        return self.head.games(self.model, words.to(next(self.model.parameters()).device))
+        words = words.to(next(self.model.parameters()).device)
+        if words.parts is None:
+            return self.head.games(self.model, words)
+        return merge(self.head.games(self.model, words.parts), words)
 
     @torch.no_grad()
     def values(self, games: PredictedGames, index: str, seed: int = 0, target: Tensor | None = None) -> Estimate:
@@ -88,9 +93,11 @@ class GroundedClassifier:
         confidence = games.confidence(target)
         return {name: measured.stderr(name, values, confidence, games.mask) for name in GAME_INDICES}
 
-    def notes(self, words: int) -> tuple[str, ...]:
-        """What a reader must know of explanations by this game, of a text of so many words."""
-        return (UNMEASURED,) if self.head.misfit is None else self.head.misfit.notes(words)
+    def notes(self, words: Words, row: int) -> tuple[str, ...]:
+        """What a reader must know of the explanation of a text by this game."""
+        if self.head.misfit is None:
+            return (UNMEASURED,)
+        return (WORDS_MEASURED,) if words.parts is not None else self.head.misfit.notes(len(words.words[row]))
 
     @torch.no_grad()
     @full_precision

@@ -3,20 +3,25 @@
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor
 
+from spinformer._base import checks
+from spinformer.data.players import Spans
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
-from spinformer.data.words import WORD
+from spinformer.data.word_pattern import WORD
 from spinformer.explain.scoring import Scorer
 from spinformer.games import Weighting
 from spinformer.models.game_head import GameHead
-from spinformer.models.masked import Masking
+from spinformer.models.masked import Hide, Masking
 
 Target = str | int
+PlayerKind = Literal["words", "sentences", "hierarchical"]
+# A kind, or spans: of one text, of both texts of a pair, or a list of these for several texts.
+Players = PlayerKind | Sequence[Any]
 # Texts to learn a game from: in memory, a file, or a name such as "snli:train".
 Corpus = Texts | Sequence[str] | Sequence[tuple[str, str]] | str | Path
 
@@ -29,13 +34,14 @@ class CallOptions(TypedDict, total=False):
     against: Target | Sequence[Target] | None
     passes: int
     until: float | None
+    players: Players
 
 
 class ExplainOptions(CallOptions, total=False):
     """The options of a call and of the explainer; see `Explainer`."""
 
     game: GameHead | Path | str | None
-    masking: Masking | None
+    masking: Masking | Hide | None
     additive: Scorer | Path | str | None
     samples: int
     seconds: float | None
@@ -69,6 +75,23 @@ def _column(name: str, texts: Any) -> list[Any]:
     if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping | Set):
         raise TypeError(f"{name} must be a text or a list of texts; got {type(texts).__name__}")
     return list(texts)
+
+
+def as_players(players: Players, texts: Texts, single: bool) -> str | list[Sequence[Spans]]:
+    """A kind of players, or the spans of every text of each row; single: whether one text was handed in, not a list."""
+    if isinstance(players, str):
+        checks.choice("players", players, get_args(PlayerKind))
+        return players
+    checks.instance("players", players, list, tuple)
+    rows: list[Any] = [players] if single else list(players)
+    if len(rows) != len(texts):
+        raise ValueError(f"players must have the spans of each of {len(texts)} texts; got those of {len(rows)}")
+    for spans in rows:
+        if not isinstance(spans, list | tuple):
+            raise TypeError(f"players must be a kind, or lists of spans (from, to); got {spans!r:.60}")
+        if texts.second is not None and len(spans) != 2:
+            raise ValueError(f"players of a pair must be spans of its first and of its second text; got {spans!r:.60}")
+    return [(spans,) for spans in rows] if texts.second is None else rows
 
 
 PREDICTED = -1  # the class that the classifier decides for, where it is explained against another

@@ -54,11 +54,10 @@ def explain_by_masking(
     ising = attention_of(game, values, context.temperature)
     errors = attention_errors(values, ising, context.temperature)
     spent = [1 + passes for passes in refined.passes]
-    measured = None if grounded is None else grounded.head.misfit
     exact = [bool(errors.max() == 0) for errors in values.shapley.stderr]
     notes: list[tuple[str, ...]] = [
-        () if measured is None or known else measured.notes(len(row))
-        for row, known in zip(words.words, exact, strict=True)
+        () if grounded is None or grounded.head.misfit is None or known else grounded.notes(words, row)
+        for row, known in enumerate(exact)
     ]
     batch = Explained(texts, words, context.answers, probabilities, classes, spent, notes)
     numbers = GameNumbers(values, ising, errors, refined.misfit)

@@ -10,6 +10,7 @@ from spinformer._base.outputs import Outputs
 
 # Standard errors on either side that make a 95% interval.
 DEVIATIONS = 1.96
+PLAYERS = ("words", "sentences", "spans", "hierarchical")
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class ExplanationRecord:
     probability) or "scores" (`probabilities` then holds numbers of any size, and the score takes the place of the
     probability in all fields); against: the class that `target` is explained against, so that all numbers are of the
     difference of the two, None where it is explained alone; unread: of each text the end that the model did not read
-    because it takes no more, empty where it read all.
+    because it takes no more, empty where it read all; players: what `words` are, "words", "sentences", "spans" that a
+    caller named, or "hierarchical", the words of some sentences beside other sentences.
     """
 
     texts: tuple[str, ...]
@@ -90,6 +92,7 @@ class ExplanationRecord:
     outputs: str = "classes"
     against: str | None = None
     unread: tuple[str, ...] = ()
+    players: str = "words"
 
     @property
     def full_value(self) -> float:
@@ -163,6 +166,8 @@ def check_record(record: ExplanationRecord) -> None:
     for text in (*record.texts, *record.notes, *record.unread):
         if not isinstance(text, str):
             raise ValueError(f"texts, notes and unread must be strings; got {text!r:.60}")
+    if record.players not in PLAYERS:
+        raise ValueError(f"players must be one of {', '.join(PLAYERS)}; got {record.players!r:.60}")
     if len(record.unread) not in (0, len(record.texts)):
         raise ValueError(f"unread must have an entry for each of {len(record.texts)} texts; got {len(record.unread)}")
     named = {record.label, record.target, *([] if record.against is None else [record.against])}

@@ -107,6 +107,7 @@ class Annealed(Proposal):
         game, coalitions = self.game, self._last[1].inside
         delta, without = game.marginals(coalitions)
         single = without / self.temperature[:, None, None] - self.log_without_one(coalitions, delta, without)
+        single = single - game.counts()[:, None, None] * math.log(2)  # as the weights of the draws, not 2^n times them
 
         def log_mass(some: Tensor) -> Tensor:
             return game.evaluate(some) / self.temperature[:, None]

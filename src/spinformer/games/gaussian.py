@@ -31,6 +31,8 @@ CONSTANT = 100.0
 JITTER = 1e-11
 # Mean order of the interactions that make up a game, by which `order_ratios` sets r.
 ORDER = 1.5
+# Nodes of q, at most. For up to 62 players they are exact; of more, most have a small r, and what is left is rounding.
+NODES = 32
 
 
 def order_ratios(players: int, order: float = ORDER, weights: Tensor | None = None) -> Tensor:
@@ -183,7 +185,7 @@ def _coins(index: str) -> Index:
 def _rule(index: Index, players: int) -> list[tuple[float, float]]:
     """Nodes x = 2 q - 1 with their weights; nodes that coincide are one."""
     assert index.bias is not None
-    place, weight = _legendre(players // 2 + 1)
+    place, weight = _legendre(min(players // 2 + 1, NODES))
     bias = index.bias(torch.tensor(place, dtype=torch.float64)).tolist()
     merged: dict[float, float] = {}
     for q, part in zip(bias, weight, strict=True):

@@ -173,7 +173,8 @@ def complete(peaks: Peaks, coalitions: Tensor, log_weight: Tensor, without_one: 
     moves = moves - torch.nn.functional.pad(draws, (1, 0)).gather(2, own)  # the player that is out does not count
     seen = torch.where(moves < 1.5, (weight - total[:, None]).exp(), 0.0).sum(1)  # (B, F)
     states = peaks.game.counts()[:, None] * math.log(2)
-    due = (mass - (total - math.log(budget)) - states).exp()
+    known = (mass - (total - math.log(budget)) - states).exp()  # the peak itself, in units of the sample's mean weight
+    due = known / (known + (1 - seen).clamp_min(1e-12))  # beside what the sample says of all others
     failed = (due - seen > MAX_MISSING).to(weight.dtype)
     missed = torch.zeros_like(weights[:, 0]).scatter_add(1, peaks.held + 1, failed) > 0  # (B, 1 + n)
     return ~(missed[:, 1:] | missed[:, :1])

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from spinformer._base import checks
 from spinformer._base.outputs import Outputs
-from spinformer.data.words import WORD
+from spinformer.data.word_pattern import UNSPACED, WORD
 from spinformer.models.outputs import PROBLEM_TYPES
 
 # A function of a list of texts, or of a list of pairs, to a row of answers for each.
@@ -36,6 +36,8 @@ class Encoded(dict[str, list[list[Any]]]):
 
 class WordTokenizer:
     """One token for each word, with what stands before it, so that tokens in a row give the text back.
+
+    Where a text is written without spaces, every letter is a token.
 
     mask: what stands in the place of a hidden word under masking="token"; None for masking="delete" alone.
     """
@@ -69,9 +71,10 @@ class WordTokenizer:
         tokens: list[tuple[int, tuple[int, int], int | None]] = [(PAIR if len(texts) == 2 else TEXT, (0, 0), None)]
         for side, text in enumerate(texts):
             before = 0
-            for match in WORD.finditer(text):
-                tokens.append((self._id(text[before : match.end()]), match.span(), side))
-                before = match.end()
+            for word in WORD.finditer(text):
+                for match in UNSPACED.finditer(text, *word.span()) if UNSPACED.match(text, word.start()) else (word,):
+                    tokens.append((self._id(text[before : match.end()]), match.span(), side))
+                    before = match.end()
         return tokens
 
     def _id(self, piece: str) -> int:

@@ -1,7 +1,7 @@
 """What a classifier answers when words are hidden: the game that explanations are measured against."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,10 @@ from spinformer.models.leaks import sees_hidden_tokens
 from spinformer.models.outputs import answers_of, check_target, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
 
-Masking = Literal["attention", "token", "delete"]
+Masking = Literal["attention", "token", "delete", "own"]
+MASKINGS = ("attention", "token", "delete")  # those that have a name; "own" is a function of the caller
+# From the inputs of some rows, (R, n) each, and which of their tokens are visible, (R, n), to the inputs for the model.
+Hide = Callable[[dict[str, Tensor], Tensor], dict[str, Tensor]]
 
 BATCH_SIZE = 256
 ROW_TOKENS = 128  # tokens of a row for which `batch_size` counts on a GPU
@@ -36,16 +39,17 @@ class MaskedClassifier:
     of the attention and positions stay (where it makes no difference to the model the tokens are left out, see
     `spinformer.models.packing`; where the model sees them nevertheless they become padding, see
     `spinformer.models.leaks`); "token", their tokens are replaced by the tokenizer's mask token; "delete", their tokens
-    are removed and the rest moves together. Special tokens always stay. batch_size: the maximal number of coalitions in
-    one batch; on a GPU of 128 tokens each, so that a batch holds more of shorter ones. bf16: matrix products in
-    bfloat16. `passes` counts the forward passes so far, one for each coalition.
+    are removed and the rest moves together; or a function that hides them as the model needs it, `Hide`. Special tokens
+    always stay. batch_size: the maximal number of coalitions in one batch; on a GPU of 128 tokens each, so that a batch
+    holds more of shorter ones. bf16: matrix products in bfloat16. `passes` counts the forward passes so far, one for
+    each coalition.
     """
 
     def __init__(
         self,
         model: Any,
         tokenizer: Any,
-        masking: Masking = "attention",
+        masking: Masking | Hide = "attention",
         batch_size: int = BATCH_SIZE,
         bf16: bool = False,
     ) -> None:
@@ -53,13 +57,21 @@ class MaskedClassifier:
         checks.function("tokenizer", tokenizer)
         checks.flag("bf16", bf16)
         self.outputs = outputs_of(model)
-        checks.choice("masking", masking, get_args(Masking))
+        self.hide: Hide | None = None if isinstance(masking, str) else masking
+        if masking == "own":
+            raise ValueError("this game was learnt with a function that hides words; hand it in as masking")
+        if isinstance(masking, str):
+            checks.choice("masking", masking, MASKINGS)
+        else:
+            checks.function("masking", masking)
+            masking = "own"
         checks.at_least("batch_size", batch_size, 1)
         if masking == "token" and tokenizer.mask_token_id is None:
             raise ValueError("masking='token' needs a tokenizer with a mask token; this one has none")
         if masking == "delete" and tokenizer.pad_token_id is None:
             raise ValueError("masking='delete' needs a tokenizer with a padding token; set tokenizer.pad_token")
-        self.model, self.tokenizer, self.masking, self.batch_size = model, tokenizer, masking, batch_size
+        self.masking: Masking = masking
+        self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.passes, self.bf16 = 0, bf16
         self.offset = position_offset(model) if masking == "attention" else None
         self.packs: bool | None = False if self.offset is None else None  # None: not known yet
@@ -144,6 +156,8 @@ class MaskedClassifier:
 
     def _masked(self, inputs: dict[str, Tensor], visible: Tensor, tokens: int) -> dict[str, Tensor]:
         """The inputs with the other tokens hidden; tokens: the maximal number of visible ones in a row."""
+        if self.hide is not None:
+            return _checked(self.hide(inputs, visible), len(visible))
         if self.masking == "token":
             hidden = ~visible & inputs["attention_mask"].bool()
             return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
@@ -177,6 +191,16 @@ class MaskedClassifier:
             rows = slice(0, MAX_CPU_ROWS)
             inputs = {name: value[texts[rows]] for name, value in words.inputs.items()}
             self.packs = same_answers(self.model, self.outputs, inputs, visible[rows], self._padding, self.offset)
+
+
+def _checked(inputs: Any, rows: int) -> dict[str, Tensor]:
+    """What the caller's function made of the inputs of so many rows."""
+    if not isinstance(inputs, dict) or not all(isinstance(value, Tensor) for value in inputs.values()):
+        raise TypeError(f"masking must return the inputs of the model, tensors by name; got {type(inputs).__name__}")
+    for name, value in inputs.items():
+        if value.dim() < 1 or len(value) != rows:
+            raise ValueError(f"masking must return {rows} rows of {name}; got shape {tuple(value.shape)}")
+    return inputs
 
 
 class ConfidenceGame(Game):

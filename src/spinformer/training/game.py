@@ -26,7 +26,7 @@ from spinformer.models.game_head import FOLDER, WEIGHTS, Form, GameHead, GameHea
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
-from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.models.masked import MASKINGS, Hide, MaskedClassifier, Masking
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.game_loss import add_gradients, score_scale
@@ -73,7 +73,7 @@ class GroundingOptions:
         checks.at_least("seed", self.seed, 0)
         checks.at_least("max_length", self.max_length, 0)
         checks.positive("learning_rate", self.learning_rate)
-        checks.choice("masking", self.masking, get_args(Masking))
+        checks.choice("masking", self.masking, (*MASKINGS, "own"))
         checks.choice("form", self.form, get_args(Form))
         checks.items("layers", self.layers, int)
         for name, highest in (("weight_decay", math.inf), ("warmup", 1.0)):
@@ -91,14 +91,18 @@ def train_game_head(
     *,
     held_out: Texts | None = None,
     resume: bool = False,
+    hide: Hide | None = None,
 ) -> GameHead:
     """A new game head for a frozen classifier, trained by `fit_game_head` and saved in `output`/game.
 
     held_out: texts to measure its misfit on (`measure_misfit`); without them explanations do not know it. resume:
     continue from the checkpoint there, to the same weights, or take the game head that the same run left there at its
-    end. No other run may write to the folder meanwhile. Torch's global random state is left as it was.
+    end. No other run may write to the folder meanwhile. hide: the function that hides words, with masking "own".
+    Torch's global random state is left as it was.
     """
     checks.instance("options", options, GroundingOptions)
+    if (hide is not None) != (options.masking == "own"):
+        raise ValueError(f"masking 'own' goes with a function that hides words; got {options.masking!r} and {hide!r}")
     checks.instance("output", output, Path)
     checks.instance("texts", texts, Texts)
     if held_out is not None:
@@ -106,7 +110,7 @@ def train_game_head(
         if not len(held_out):
             raise ValueError("held_out must have at least one text to measure the misfit on; got none")
     with run_lock(output / FOLDER):
-        return _train_game_head(model, tokenizer, texts, output, options, held_out, resume)
+        return _train_game_head(model, tokenizer, texts, output, options, held_out, resume, hide or options.masking)
 
 
 def _train_game_head(
@@ -117,8 +121,9 @@ def _train_game_head(
     options: GroundingOptions,
     held_out: Texts | None,
     resume: bool,
+    masking: Masking | Hide,
 ) -> GameHead:
-    classifier = MaskedClassifier(model, tokenizer, options.masking, batch_size=1024)
+    classifier = MaskedClassifier(model, tokenizer, masking, batch_size=1024)
     options = replace(options, max_length=resolve_max_length(model, tokenizer, options.max_length or None))
     with seeded(options.seed):  # weights are drawn on the CPU
         scale = score_scale(classifier, texts, options.max_length)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer.data.highlights import Highlights, Span
-from spinformer.data.words import WORD
+from spinformer.data.word_pattern import WORD
 from spinformer.evaluate.explanations.decisions import Decisions
 from spinformer.evaluate.explanations.metric import Metric
 

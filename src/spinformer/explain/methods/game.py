@@ -98,7 +98,7 @@ class GameMethod(Method):
             ising = grounded.attention(games, context.temperature, context.seed, context.weighting, classes)
             numbers = GameNumbers(values, ising, None, misfit)
         importance = self.column or grounded.values(games, self.index, context.seed, classes)
-        notes = [grounded.notes(len(row)) for row in words.words]
+        notes = [grounded.notes(words, row) for row in range(len(texts))]
         passes = [1] * len(texts)
         batch = Explained(texts, words, context.answers, probabilities.cpu(), classes.cpu(), passes, notes)
         return from_game(self.name, batch, numbers, importance, ess=ising.ess)

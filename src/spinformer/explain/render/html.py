@@ -18,6 +18,7 @@ from spinformer.explain.render.layout import (
     decision,
     describe_pairs,
     explained_class,
+    noun,
     pair_map,
     side_names,
     strongest_pairs,
@@ -122,9 +123,9 @@ def _section(record: ExplanationRecord, number: int, scales: Scales) -> str:
 {word_lines(record, scales.words)}
 <h3>{ANSWERS[record.outputs]}</h3>
 {_classes(record)}
-<h3>Pairs of words</h3>
+<h3>Pairs of {noun(record)}</h3>
 {_pairs(record, scales)}
-<details open><summary>Every word in numbers</summary>
+<details open><summary>All {noun(record)} in numbers</summary>
 {_numbers(record)}
 </details>
 {_map(record, scales)}

@@ -26,7 +26,7 @@ class PairMap:
 
     words: their texts, in the order of the text; values: their interactions, symmetric, 0 on the diagonal; scale: of
     their colours; name: what the interactions are; border: index of the first word of the second text, None where all
-    words are of one text; total: number of words that the explanation has.
+    words are of one text; total: number of words that the explanation has; noun: what they are.
     """
 
     words: tuple[str, ...]
@@ -35,12 +35,13 @@ class PairMap:
     name: str
     border: int | None
     total: int
+    noun: str
 
     @property
     def selection(self) -> str:
         """Which words are shown, where not all are; else nothing."""
         count = len(self.words)
-        return f"the {count} most important of {self.total} words" if count < self.total else ""
+        return f"the {count} most important of {self.total} {self.noun}" if count < self.total else ""
 
 
 def pair_map(record: ExplanationRecord, max_words: int, scale: Scale | None = None) -> PairMap:
@@ -59,6 +60,7 @@ def pair_map(record: ExplanationRecord, max_words: int, scale: Scale | None = No
         name=pair_name(record),
         border=in_first if 0 < in_first < len(positions) else None,
         total=len(record.words),
+        noun=noun(record),
     )
 
 
@@ -91,6 +93,11 @@ def word_rows(record: ExplanationRecord, pairs: Sequence[Pair]) -> list[list[int
         elif not row or row[-1] != OMITTED:
             row.append(OMITTED)
     return rows
+
+
+def noun(record: ExplanationRecord) -> str:
+    """What the players of an explanation are called."""
+    return "parts" if record.players == "hierarchical" else record.players
 
 
 def side_names(record: ExplanationRecord) -> tuple[str, ...]:
@@ -157,14 +164,15 @@ def base_line(record: ExplanationRecord, show: Callable[[str], str]) -> str:
         return ""
     name, full = subject(record, show), record.full_value
     if record.method not in ADDITIVE:
-        return f"{name}: no words {record.base_value:.3f}, all words {full:.3f}"
+        return f"{name}: no {noun(record)} {record.base_value:.3f}, all {noun(record)} {full:.3f}"
     total = record.base_value + sum(record.importance)
     met = abs(total - full) < 0.001 * max(1.0, abs(full))
     total = full if met else total
     words = round(total, 3) - round(record.base_value, 3)
     miss = "" if met else f" (estimated; the classifier says {full:.3f})"
     sign, result = "−" if words < 0 else "+", f"{total:.3f}".replace("-", "−")
-    return f"{name}: no words {record.base_value:.3f} {sign} words {abs(words):.3f} = {result}{miss}"
+    kind = noun(record)
+    return f"{name}: no {kind} {record.base_value:.3f} {sign} {kind} {abs(words):.3f} = {result}{miss}"
 
 
 def explained_class(record: ExplanationRecord) -> str:
@@ -182,8 +190,8 @@ def describe_pairs(record: ExplanationRecord, drawn: Sequence[Pair]) -> str:
     """Which pairs are drawn, in words."""
     total = len(record.pairs)
     if not total and len(record.words) > 1:
-        return "this method scores no pairs of words"
+        return f"this method scores no pairs of {noun(record)}"
     if not drawn:
-        return "no pair of words interacts"
+        return f"no pair of {noun(record)} interacts"
     which = "every pair" if len(drawn) == total else f"the {len(drawn)} strongest of {total:,} pairs"
     return f"{which} by {pair_name(record)}"

@@ -9,6 +9,7 @@ from spinformer.explain.render.characters import display_width, shorten
 from spinformer.explain.render.layout import (
     base_line,
     decision,
+    noun,
     pair_name,
     score_name,
     side_names,
@@ -42,9 +43,9 @@ def plain_text(record: ExplanationRecord, count: int = 5) -> str:
     ]
     lines = _head(record)
     error = "" if all(word.importance_stderr is None for word in record.words) else " ± standard error"
-    lines += [f"words by {score_name(record)}{error}:", *_table(words)]
+    lines += [f"{noun(record)} by {score_name(record)}{error}:", *_table(words)]
     if pairs:
-        lines += [f"pairs of words by {pair_name(record)}:", *_table(pairs)]
+        lines += [f"pairs of {noun(record)} by {pair_name(record)}:", *_table(pairs)]
     passes = "1 pass" if record.passes == 1 else f"{record.passes:,} passes"
     lines.append(f"method {printable(record.method)}, {passes} of the classifier")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from spinformer.explain.render.characters import capitalize
 from spinformer.explain.render.layout import (
     OMITTED,
     describe_pairs,
+    noun,
     pair_map,
     pair_name,
     side_names,
@@ -57,7 +58,7 @@ def pairs_figure(record: ExplanationRecord, max_words: int = 40) -> "Figure":
         axis.axhline(pairs.border - 0.5, color=canvas.INK, linewidth=1.6)
         axis.axvline(pairs.border - 0.5, color=canvas.INK, linewidth=1.6)
     selection = f"\n{pairs.selection}" if pairs.selection else ""
-    subject = "pairs of words" if record.pairs or count < 2 else describe_pairs(record, [])
+    subject = f"pairs of {noun(record)}" if record.pairs or count < 2 else describe_pairs(record, [])
     title = f"{canvas.heading(record)}: {subject}{selection}"
     axis.set_title(title, fontsize=11, color=canvas.INK, **canvas.PLAIN)
     if record.pairs:
