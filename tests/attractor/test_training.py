@@ -73,7 +73,8 @@ def test_interrupted_and_resumed_ends_at_the_same_couplings(make, recipe, digits
 SCRIPT = """
 import sys, torch
 sys.modules["transformers"] = None  # its import takes longer than the training, which does not need it
-from spinformer.training.attractor.train import start_processes, train_attractor
+from spinformer._base.processes import start_processes
+from spinformer.training.attractor.train import train_attractor
 import torch.distributed as dist
 sys.path.insert(0, {here!r})
 from test_training import network, centred, small_digits, PAPER, FIELD

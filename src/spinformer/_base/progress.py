@@ -1,5 +1,6 @@
 """Progress bars for long work."""
 
+import os
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ def progress(
     total: the number of items, where `len(items)` does not give it; done: how many came before these; delay: seconds
     before the bar is shown.
     """
+    if os.environ.get("RANK", "0") != "0":  # of several processes the first shows how far they are
+        return items
     bar: Iterable[T] = tqdm(items, desc=label, total=total, initial=done, leave=False, delay=delay, **OPTIONS)
     return bar
 

@@ -3,7 +3,9 @@
 MODEL is any Hugging Face text classifier, of one text or of pairs, with two or more classes; its weights stay as they
 are. TEXTS is a file of texts like those it will see; labels are not needed and not read. The game head is trained on
 the classifier's answers to masked texts. It is saved in OUTPUT/game (MODEL/game by default), with a report of how
-faithful it is on texts that were held out.
+faithful it is on texts that were held out. Several GPUs share the work:
+
+  torchrun --nproc-per-node 4 -m spinformer ground MODEL TEXTS
 """
 
 import argparse
@@ -14,6 +16,7 @@ from typing import get_args
 import torch
 
 from spinformer._base.files import run_lock
+from spinformer._base.processes import joined, rank_and_world
 from spinformer.cli.options import add_columns, add_device, add_model, text_columns
 from spinformer.models.game_head import FOLDER, Form
 from spinformer.models.masked import MASKINGS
@@ -84,10 +87,12 @@ def run(args: argparse.Namespace) -> int:
     held_out, training = texts.select(order[: args.held_out]), texts.select(order[args.held_out :])
     values = {option.name: getattr(args, option.name) for option in fields(GroundingOptions)}
     options = GroundingOptions(**values | {"layers": tuple(args.layers)})
-    model, tokenizer = load_classifier(args.model, device=args.device)  # a game that its folder holds is replaced
     measured = held_out.select(range(min(HELD_OUT, len(held_out))))
-    with run_lock(output / FOLDER):
+    with run_lock(output / FOLDER), joined(args.device) as device:
+        model, tokenizer = load_classifier(args.model, device=device)  # a game that its folder holds is replaced
         head = train_game_head(model, tokenizer, training, output, options, held_out=measured, resume=args.resume)
+        if rank_and_world()[0]:
+            return 0  # the first process reports
         explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
         findings = report(explainer, held_out)
         findings.save(output)

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from spinformer._base import checks
 from spinformer._base.devices import usable_device
 from spinformer._base.files import run_lock
+from spinformer._base.processes import start_processes
 from spinformer.attractor.couplings import SHAPES
 from spinformer.cli.options import add_device
 from spinformer.cli.retrieve import describe
@@ -25,7 +26,7 @@ from spinformer.evaluate.images.dynamics import choose_dynamics
 from spinformer.models.attractor import AttractorNetwork
 from spinformer.training.attractor.presets import PRESETS, preset
 from spinformer.training.attractor.pseudolikelihood import OPTIMISERS, AttractorRecipe
-from spinformer.training.attractor.train import SHARDS, first_step_error, start_processes, train_attractor
+from spinformer.training.attractor.train import SHARDS, first_step_error, train_attractor
 from spinformer.training.checkpoint import Checkpoint
 
 JUDGED = 100  # held-out images on which λ, γ and the steps of `retrieve` are chosen

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from spinformer._base import checks
 from spinformer._base.files import atomic_text, regular, run_lock, sha256
 from spinformer._base.outputs import Outputs
+from spinformer._base.processes import rank_and_world, wait_for_all
 from spinformer._base.progress import progress
 from spinformer._base.rng import seeded
 from spinformer.data.features import LengthSampler
@@ -97,8 +98,9 @@ def train_game_head(
 
     held_out: texts to measure its misfit on (`measure_misfit`); without them explanations do not know it. resume:
     continue from the checkpoint there, to the same weights, or take the game head that the same run left there at its
-    end. No other run may write to the folder meanwhile. hide: the function that hides words, with masking "own".
-    Torch's global random state is left as it was.
+    end. No other run may write to the folder meanwhile. hide: the function that hides words, with masking "own". The
+    processes of one run, where they were joined (`spinformer._base.processes`), share every batch, and all return the
+    same game head. Torch's global random state is left as it was.
     """
     checks.instance("options", options, GroundingOptions)
     if (hide is not None) != (options.masking == "own"):
@@ -134,13 +136,16 @@ def _train_game_head(
             Checkpoint(output / FOLDER / STATE, {}).remove()  # of a run that was killed while it did so
             return GameHead.load(output, model).to(classifier.device)
         fit_game_head(head, classifier, texts, options, output=output, resume=resume)
-        if held_out is not None:
+        first = rank_and_world()[0] == 0
+        if held_out is not None and first:
             head.misfit = measure_misfit(head, classifier, held_out, max_length=options.max_length, seed=options.seed)
-    head.probe = kept_states(model)
-    head.save(output)
-    ended.write()
-    Checkpoint(output / FOLDER / STATE, {}).remove()
-    return head
+    if first:
+        head.probe = kept_states(model)
+        head.save(output)
+        ended.write()
+        Checkpoint(output / FOLDER / STATE, {}).remove()
+    wait_for_all()
+    return head if first else GameHead.load(output, model).to(classifier.device)
 
 
 def _run(head: GameHead, texts: Texts, options: GroundingOptions) -> dict[str, Any]:
@@ -229,7 +234,7 @@ def fit_game_head(
         torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
         optimizer.step()
         scheduler.step()
-        if (step + 1) % options.save_steps == 0:
+        if (step + 1) % options.save_steps == 0 and rank_and_world()[0] == 0:
             checkpoint.write({**{name: part.state_dict() for name, part in parts.items()}, "step": step + 1})
     head.eval()
 

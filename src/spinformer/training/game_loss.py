@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from spinformer._base.processes import rank_and_world, share, sum_over_processes
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.models.game_head import GameHead, GameHeadConfig
@@ -22,21 +23,30 @@ def add_gradients(head: GameHead, classifier: MaskedClassifier, words: Words, co
     """The loss of a batch of texts, (B, K, W) coalitions of which are asked; its gradients are added to the head's.
 
     The words of a text make numbers of the square of their number. So long texts go through in parts, whose gradients
-    are those of the whole batch.
+    are those of the whole batch. Several processes share the batch, and each ends with the gradients of all of it.
     """
     batch, _, width = coalitions.shape
     room = MOST[coalitions.device.type == "cpu"] // (width * (width + 1) * head.config.dim)
     size = max(1, room if head.config.form == "attending" else batch)
-    total = 0.0
-    for start in range(0, batch, size):
-        part, asked = words.rows(start, start + size), coalitions[start : start + size]
+    rank, world = rank_and_world()
+    total, own = torch.zeros(1, device=coalitions.device), share(batch, rank, world)
+    for start in own[::size]:
+        stop = min(start + size, own.stop)
+        part, asked = words.rows(start, stop), coalitions[start:stop]
         asked = asked[..., : part.mask.shape[1]]
         games = head.games(classifier.model, part)
         answers = classifier.probabilities(part, asked)  # (B, K, classes)
         loss = game_loss(answers, games.logits(asked), head.config) * (len(asked) / batch)
         loss.backward()
-        total += loss.item()
-    return total
+        total += loss.detach()
+    if world > 1:
+        gradients = [total]
+        for parameter in head.parameters():
+            if parameter.grad is None:  # of a process that has no text of this batch
+                parameter.grad = torch.zeros_like(parameter)
+            gradients.append(parameter.grad)
+        sum_over_processes(gradients)
+    return float(total)
 
 
 def game_loss(answers: Tensor, logits: Tensor, config: GameHeadConfig) -> Tensor:

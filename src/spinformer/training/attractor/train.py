@@ -4,7 +4,6 @@ Every random choice is drawn from (seed, epoch) or (seed, step), so a run that w
 share, ends at the couplings of one that was not.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.processes import share
 from spinformer._base.progress import progress_bar
 from spinformer.attractor.embedding import check_images
 from spinformer.attractor.gradient import energy_gradient, zeros
@@ -177,24 +177,11 @@ def first_step_error(network: AttractorNetwork, images: Tensor, fraction: float 
     return total / count
 
 
-def start_processes(device: str) -> torch.device:
-    """Join the processes that `torchrun` started; the device of this one: the GPU of its local rank, or the CPU."""
-    if "WORLD_SIZE" not in os.environ:
-        raise ValueError("sharding needs several processes: start the command with torchrun --nproc-per-node")
-    cuda = device.startswith("cuda")
-    dist.init_process_group("nccl" if cuda else "gloo")
-    if not cuda:
-        return torch.device(device)
-    local = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-    torch.cuda.set_device(local)
-    return local
-
-
 def _share(n: int, rank: int, world: int) -> range:
     """The sites of one process."""
     if world > n:
         raise ValueError(f"{world} processes cannot share {n} sites")
-    return range(n * rank // world, n * (rank + 1) // world)
+    return share(n, rank, world)
 
 
 def _cached_spins(
