@@ -10,6 +10,7 @@ faithful it is on texts that were held out. Several GPUs share the work:
 
 import argparse
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -90,12 +91,18 @@ def run(args: argparse.Namespace) -> int:
     measured = held_out.select(range(min(HELD_OUT, len(held_out))))
     with run_lock(output / FOLDER), joined(args.device) as device:
         model, tokenizer = load_classifier(args.model, device=device)  # a game that its folder holds is replaced
-        head = train_game_head(model, tokenizer, training, output, options, held_out=measured, resume=args.resume)
-        if rank_and_world()[0]:
-            return 0  # the first process reports
+        first = rank_and_world()[0] == 0  # the process that says what happens
+        train = partial(train_game_head, announce=print if first else _nothing, resume=args.resume)
+        head = train(model, tokenizer, training, output, options, held_out=measured)
+        if not first:
+            return 0
         explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
         findings = report(explainer, held_out)
         findings.save(output)
     print(findings)
     print(f"\nthe game is in {output / 'game'}")
     return 0
+
+
+def _nothing(text: str) -> None:
+    """All processes measure the time together, and one tells it."""

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from spinformer.models.masked import MASKINGS, Hide, MaskedClassifier, Masking
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.game_loss import add_gradients, score_scale
+from spinformer.training.game_time import announcement, seconds_per_text
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_seed
 
@@ -93,6 +94,7 @@ def train_game_head(
     held_out: Texts | None = None,
     resume: bool = False,
     hide: Hide | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> GameHead:
     """A new game head for a frozen classifier, trained by `fit_game_head` and saved in `output`/game.
 
@@ -100,7 +102,8 @@ def train_game_head(
     continue from the checkpoint there, to the same weights, or take the game head that the same run left there at its
     end. No other run may write to the folder meanwhile. hide: the function that hides words, with masking "own". The
     processes of one run, where they were joined (`spinformer._base.processes`), share every batch, and all return the
-    same game head. Torch's global random state is left as it was.
+    same game head. announce: is told beforehand what the run will do and how long it takes. Torch's global random state
+    is left as it was.
     """
     checks.instance("options", options, GroundingOptions)
     if (hide is not None) != (options.masking == "own"):
@@ -112,7 +115,8 @@ def train_game_head(
         if not len(held_out):
             raise ValueError("held_out must have at least one text to measure the misfit on; got none")
     with run_lock(output / FOLDER):
-        return _train_game_head(model, tokenizer, texts, output, options, held_out, resume, hide or options.masking)
+        masking = hide or options.masking
+        return _train_game_head(model, tokenizer, texts, output, options, held_out, resume, masking, announce)
 
 
 def _train_game_head(
@@ -124,6 +128,7 @@ def _train_game_head(
     held_out: Texts | None,
     resume: bool,
     masking: Masking | Hide,
+    announce: Callable[[str], None] | None,
 ) -> GameHead:
     classifier = MaskedClassifier(model, tokenizer, masking, batch_size=1024)
     options = replace(options, max_length=resolve_max_length(model, tokenizer, options.max_length or None))
@@ -135,6 +140,11 @@ def _train_game_head(
         if resume and ended.matches():
             Checkpoint(output / FOLDER / STATE, {}).remove()  # of a run that was killed while it did so
             return GameHead.load(output, model).to(classifier.device)
+        if announce is not None:
+            sizes = options.subsets, options.batch_size, options.max_length
+            seconds = seconds_per_text(head, classifier, texts, *sizes)
+            held = 0 if held_out is None else len(held_out)
+            announce(announcement(len(texts), options.epochs, options.subsets, held, seconds))
         fit_game_head(head, classifier, texts, options, output=output, resume=resume)
         first = rank_and_world()[0] == 0
         if held_out is not None and first:
