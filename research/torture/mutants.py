@@ -146,8 +146,8 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         )
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the changed text as the module."""
-        exec(compile(self.mutation.source(), str(self.mutation.path), "exec"), module.__dict__)
+        """Run the changed file as the module."""
+        exec(compile(self.mutation.tree(), str(self.mutation.path), "exec"), module.__dict__)
 
 
 def _import_once() -> None:

@@ -47,15 +47,15 @@ class Mutation:
     number: int
     change: str
 
-    def source(self) -> str:
-        """The file's text with this change alone."""
+    def tree(self) -> ast.Module:
+        """The file with this change alone; lines keep their numbers, which errors tell."""
         tree = ast.parse(self.path.read_text())
         if self.change == UNCHANGED:
-            return ast.unparse(tree)
+            return tree
         for number, (_, _, apply) in enumerate(_changes(tree)):
             if number == self.number:
                 apply()
-                return ast.unparse(ast.fix_missing_locations(tree))
+                return ast.fix_missing_locations(tree)
         raise IndexError(f"{self.path.name} has no change {self.number}")
 
 

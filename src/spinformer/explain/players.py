@@ -52,7 +52,7 @@ def _hierarchical(
         opened = _strongest(first, sentences, own)
         spans = _opened(sentences, own, opened)
         second = method.explain(context, part, group_words(own, _rows(part), [spans]), asked)[0]
-        note = f"hierarchical: the words of the {len(opened)} strongest of {len(first.words)} sentences; others whole"
+        note = f"hierarchical: {len(opened)} of {len(first.words)} sentences, the strongest, by words; the others whole"
         both = first.passes + second.passes
         explanations.append(replace(second, players="hierarchical", passes=both, notes=(note, *second.notes)))
     return explanations
