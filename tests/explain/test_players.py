@@ -124,7 +124,7 @@ class TestHierarchical:
         assert any(sentence in names for sentence in SENTENCES)
         assert found.passes == 2
         assert found.base_value + sum(found.importance) == pytest.approx(found.full_value, abs=1e-4)
-        assert found.notes[0].startswith("hierarchical: 1 of 5 sentences, the strongest, by words")
+        assert found.notes[0].endswith(" of 5 sentences, the strongest, by words; the others whole")
 
     def test_short_texts_by_words(self, explainer):
         found = explainer(FIRST, SECOND, players="hierarchical")
