@@ -10,6 +10,7 @@ from transformers import BertForSequenceClassification
 from spinformer.explain import Explainer
 from spinformer.models.game_head import GameHead
 from spinformer.models.identity import probe_states, same_model, save_probe, weights_digest
+from tests import tiny
 from tests.tiny import WORDS, bert, tokenizer
 
 TEXT = "the man sleeps outside"
@@ -108,3 +109,63 @@ class TestAdapters:
         explainer = ground(classifier(), tmp_path)
         found = Explainer(wrapped, tokenizer(), game=tmp_path)
         assert found(TEXT).importance == pytest.approx(explainer(TEXT).importance, abs=1e-4)
+
+
+class Int8(torch.Tensor):
+    """A weight as int8 with a scale for each row, as libraries of quantisation keep it; computed with as float32."""
+
+    @staticmethod
+    def __new__(cls, numbers, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, numbers.shape, dtype=scale.dtype)
+
+    def __init__(self, numbers, scale):
+        self.numbers, self.scale = numbers, scale
+
+    def __tensor_flatten__(self):
+        return ["numbers", "scale"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is torch.ops.aten.detach.default:
+            return cls(args[0].numbers, args[0].scale)
+        plain = [each.numbers * each.scale if isinstance(each, cls) else each for each in args]
+        return function(*plain, **kwargs or {})
+
+
+def quantised(model):
+    for module in model.bert.encoder.modules():
+        if isinstance(module, torch.nn.Linear):
+            scale = module.weight.detach().abs().amax(1, keepdim=True) / 127
+            weight = Int8((module.weight.detach() / scale).round().to(torch.int8), scale)
+            module.weight = torch.nn.Parameter(weight, requires_grad=False)
+    return model
+
+
+def test_quantised_weights_are_grounded_and_known_again(tmp_path):
+    pairs = [(row["premise"], row["hypothesis"]) for row in tiny.rows(32)]
+    small = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 8, "epochs": 1}
+    model = quantised(tiny.nli_classifier())
+    found = Explainer(model, tokenizer()).ground(pairs, tmp_path / "int8", **small)(*pairs[0])
+    assert found.method == "shapley"
+    again = Explainer(quantised(tiny.nli_classifier()), tokenizer(), game=tmp_path / "int8")
+    assert again(*pairs[0]) == found
+    Explainer(tiny.nli_classifier(), tokenizer()).ground(pairs, tmp_path / "float", **small)
+    assert Explainer(model, tokenizer(), game=tmp_path / "float")(*pairs[0]).method == "shapley"  # close to its states
+    with torch.no_grad():
+        model.bert.encoder.layer[0].output.dense.weight.numbers.neg_()
+    assert weights_digest(model) != weights_digest(quantised(tiny.nli_classifier()))
+
+
+def test_entries_that_are_no_tensors():
+    """As torch's own dynamically quantised layers have them."""
+
+    class Packed(torch.nn.Module):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
+
+        def state_dict(self):
+            return {"packed": (torch.ones(2), None), "dtype": torch.qint8, "scale": self.number}
+
+    assert weights_digest(Packed(0.5)) == weights_digest(Packed(0.5))
+    assert weights_digest(Packed(0.5)) != weights_digest(Packed(0.25))

@@ -31,7 +31,7 @@ CONFIGS = {
     "distilbert": (lambda: DistilBertConfig(**SMALL, dim=32, n_layers=2, n_heads=2, hidden_dim=64), None),
     "deberta": (lambda: DebertaV2Config(**SIZES, relative_attention=True, pos_att_type=["p2c", "c2p"]), False),
     "gpt2": (lambda: GPT2Config(**GPT2, num_labels=3, pad_token_id=0), None),
-    "modernbert": (lambda: ModernBertConfig(**SIZES, pad_token_id=0, global_attn_every_n_layers=1), False),
+    "modernbert": (lambda: ModernBertConfig(**SIZES, pad_token_id=0, global_attn_every_n_layers=2), False),
 }
 TEXTS = Texts(
     ("a man eats outside not inside the red dog", "two red dogs", "the cat sleeps a woman runs"),

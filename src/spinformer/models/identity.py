@@ -6,6 +6,7 @@ were kept.
 """
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,29 @@ SHAPE, TOLERANCE = (4, 12), 0.05
 
 @torch.no_grad()
 def weights_digest(model: nn.Module) -> str:
-    """sha256 of a model's weights as float16, so that it is the same on every device."""
+    """sha256 of a model's weights as float16, so that it is the same on every device; of quantised ones as stored."""
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
         digest.update(name.encode())
-        stored = value.detach().to("cpu", torch.float16) if value.is_floating_point() else value.detach().cpu()
-        digest.update(stored.contiguous().numpy().tobytes())
+        for part in _stored(value):
+            digest.update(part)
     return digest.hexdigest()
+
+
+def _stored(value: Any) -> Iterator[bytes]:
+    """The numbers of an entry of a state dict: of a tensor, or of the tensors that a quantised one is made of."""
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _stored(part)
+    elif not isinstance(value, Tensor):
+        yield repr(value).encode()
+    elif hasattr(value, "__tensor_flatten__"):  # a tensor made of others, as torchao's are
+        for name in value.__tensor_flatten__()[0]:
+            yield from _stored(getattr(value, name))
+    else:
+        plain = value.detach().int_repr() if value.is_quantized else value.detach()
+        stored = plain.to("cpu", torch.float16) if plain.is_floating_point() else plain.cpu()
+        yield stored.contiguous().numpy().tobytes()
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ import argparse
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ Baseline = Literal["dam", "esim"]
 Objective = Literal["plain", "grounded"]
 Schedule = Literal["linear", "cosine", "steps", "constant"]
 Precision = Literal["auto", "float32", "bfloat16"]
+COMPILES = (2, 7)  # torch before it cannot compile encoders of transformers 5
 # Options that were removed, each with the one value that stored recipes may still name.
 REMOVED: Mapping[str, Any] = {"gate": False, "layers": []}
 
@@ -133,6 +135,9 @@ class ClassifierRecipe:
     def _check_model(self) -> None:
         from spinformer.models.pooling import POOLING_HEADS
 
+        own = version("torch")
+        if self.compile and tuple(map(int, own.split(".")[:2])) < COMPILES:
+            raise ValueError(f"compile needs torch {COMPILES[0]}.{COMPILES[1]} or newer; got {own}")
         if self.baseline is not None:
             if self.head != type(self).head:
                 raise ValueError(f"baseline {self.baseline!r} has no pooling head; got head {self.head!r}")
