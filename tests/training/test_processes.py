@@ -67,8 +67,8 @@ def test_gradients_of_all_processes_are_those_of_one(monkeypatch, world):
 
 @pytest.mark.slow
 def test_two_processes_learn_the_game_of_one(tmp_path):
-    model = tmp_path / "model"
-    nli_classifier().save_pretrained(model)
+    model, classifier = tmp_path / "model", nli_classifier()
+    classifier.save_pretrained(model)
     tokenizer().save_pretrained(model)
     texts = tmp_path / "texts.jsonl"
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows(60)))
@@ -81,4 +81,10 @@ def test_two_processes_learn_the_game_of_one(tmp_path):
     assert done.stdout.count("the game is in") == 1
     one, two = (load_file(tmp_path / name / "game" / "game.safetensors") for name in ("one", "two"))
     for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=1e-4, atol=1e-4)
+        if name != "readout.last.3.bias":  # it cancels in g(C) - g(N): its gradient is rounding, which Adam makes large
+            torch.testing.assert_close(two[name], value, rtol=1e-4, atol=1e-4, msg=name)
+    words = split_words(tokenizer(), Texts(["the man eats outside"], ["not a dog"]), 64)
+    coalitions = draw_coalitions(words.mask, 16, seed=0)
+    found = [GameHead.load(tmp_path / name, classifier).games(classifier, words) for name in ("one", "two")]
+    values = [games.game().evaluate(coalitions).detach() for games in found]
+    torch.testing.assert_close(values[1], values[0], rtol=0, atol=1e-4)
