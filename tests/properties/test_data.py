@@ -113,6 +113,10 @@ def test_texts_in_memory(rows, paired, labelled, seed):
     moved = texts.select(order)
     assert moved.select([order.index(row) for row in range(len(rows))]) == texts
     assert moved.lengths == [len(first[row]) + (len(second[row]) if paired else 0) for row in order]
+    for wanted in (1, 3, len(rows)):
+        spread = texts.spread(wanted)
+        assert len(set(spread)) == len(spread) == min(wanted, len(rows))
+        assert [texts.lengths[row] for row in spread] == sorted(texts.lengths[row] for row in spread)
     pairs = [(first[row], second[row] if paired else "") for row in range(len(rows))]
     assert sorted(pairs[row] for row in texts.distinct()) == sorted(set(pairs))
     for labelled_too in (False, True):

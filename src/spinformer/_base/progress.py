@@ -1,4 +1,4 @@
-"""Progress bars for long work."""
+"""Progress bars for long work, and how long it takes."""
 
 import os
 from collections.abc import Iterable
@@ -34,3 +34,10 @@ def progress_bar(
     """
     disable = True if quiet else (False if leave else None)
     return tqdm(total=total, initial=done, desc=label, unit=unit, leave=leave, disable=disable, **OPTIONS)
+
+
+def duration(seconds: float) -> str:
+    """In the unit that people would use."""
+    if seconds < 120:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -36,6 +36,7 @@ MODEL_OPTIONS = ("game", "additive", "samples", "seconds", "temperature", "max_l
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
+    from spinformer.explain.inputs import PlayerKind
     from spinformer.explain.methods import all_methods
 
     methods = all_methods()
@@ -72,7 +73,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--players",
-        choices=("words", "sentences", "hierarchical"),
+        choices=get_args(PlayerKind),
         default="words",
         help="what is hidden and scored; hierarchical: the words of the strongest sentences of a long text, the others "
         "whole (default %(default)s)",

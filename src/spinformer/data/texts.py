@@ -73,6 +73,12 @@ class Texts:
         pairs = zip(self.first, self.second or self.first, strict=True)
         return list({pair: row for row, pair in enumerate(pairs)}.values())
 
+    def spread(self, count: int) -> list[int]:
+        """The rows of at most `count` texts, from short to long."""
+        order = sorted(range(len(self)), key=self.lengths.__getitem__)
+        count = min(count, len(order))
+        return [order[(2 * place + 1) * len(order) // (2 * count)] for place in range(count)]
+
     def select(self, rows: Sequence[int]) -> "Texts":
         """These rows, in this order."""
         try:

@@ -1,7 +1,9 @@
 """Words of texts as players: which tokens make up which word."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -178,4 +180,5 @@ def _unread(
 
 def _overlapping(spans: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
     """Indices of the spans that a token overlaps: usually one, several where it covers them, none where it is space."""
-    return [index for index, (begin, stop) in enumerate(spans) if begin < end and start < stop]
+    first, last = bisect_right(spans, start, key=itemgetter(1)), bisect_left(spans, end, key=itemgetter(0))
+    return list(range(first, last))

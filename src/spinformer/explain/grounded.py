@@ -35,7 +35,7 @@ COUPLING_SHARE = 0.2
 # Coalitions for an index that is neither Shapley's nor Banzhaf's, and for Gibbs weights, where `samples` is 0.
 DRAWS, ANNEALED = 256, 32
 MAX_SAMPLES = 1 << 20  # of which each text has its own
-WORDS_MEASURED = "how far this game is from the classifier was measured on words: standard errors of others are a guess"
+WORDS_MEASURED = "this game's error was measured on words: for sentences and spans the standard errors are a guess"
 UNMEASURED = "it was not measured how far this game is from the classifier: standard errors are those of sampling alone"
 
 # Game heads that were read for models in use, with the file and device they were read for. A game head is checked

@@ -8,6 +8,7 @@ from torch import Tensor
 from spinformer.data.players import Span, Spans, group_words, sentence_spans
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
+from spinformer.explain.assemble import one_by_one
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.methods import Method
@@ -39,12 +40,11 @@ def _hierarchical(
     method: Method, context: Context, texts: Texts, words: Words, target: Tensor | None
 ) -> list[Explanation]:
     """Long texts by sentences, then again with the words of the strongest sentences; the others by words."""
-    counts = words.counts.tolist()
+    if int(words.counts.max()) <= OPENED:
+        return method.explain(context, texts, words, target)
     explanations: list[Explanation] = []
-    for row, count in enumerate(counts):
-        part, own = texts.select([row]), words.rows(row, row + 1)
-        asked = None if target is None else target[row : row + 1]
-        if count <= OPENED:
+    for part, own, asked in one_by_one(texts, words, target):
+        if int(own.counts) <= OPENED:
             explanations += method.explain(context, part, own, asked)
             continue
         sentences = group_words(own, _rows(part), _sentences(part))

@@ -3,8 +3,7 @@
 import time
 from copy import copy, deepcopy
 
-import torch
-
+from spinformer._base.progress import duration
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.models.game_head import GameHead
@@ -19,9 +18,7 @@ def seconds_per_text(
     head: GameHead, classifier: MaskedClassifier, texts: Texts, coalitions: int, batch_size: int, max_length: int
 ) -> float:
     """Seconds for each text and epoch, with so many coalitions: measured on texts of all lengths, on a copy."""
-    order = sorted(range(len(texts)), key=texts.lengths.__getitem__)
-    count = min(len(texts), batch_size if classifier.device.type == "cuda" else TRIED)
-    chosen = [order[(2 * place + 1) * len(order) // (2 * count)] for place in range(count)]
+    chosen = texts.spread(batch_size if classifier.device.type == "cuda" else TRIED)
     classifier, twin = copy(classifier), deepcopy(head).eval()
     classifier.bf16 = classifier.device.type == "cuda"  # as in training
     words = split_words(classifier.tokenizer, texts.select(chosen), max_length).to(classifier.device)
@@ -30,20 +27,11 @@ def seconds_per_text(
     add_gradients(twin, classifier, words.rows(0, 1), asked[:1, :, : int(words.counts[0])])  # nothing is warm yet
     start = time.perf_counter()
     add_gradients(twin, classifier, words, asked)
-    if classifier.device.type == "cuda":
-        torch.cuda.synchronize(classifier.device)
-    return (time.perf_counter() - start) / count
+    return (time.perf_counter() - start) / len(chosen)
 
 
 def announcement(texts: int, epochs: int, coalitions: int, held_out: int, seconds: float) -> str:
     """What a run will do, and about how long it takes; seconds: for each text and epoch."""
     passes = texts * epochs * coalitions + held_out * PASSES
     total = seconds * (texts * epochs + held_out * PASSES / (coalitions + 1))
-    return f"learning from {texts:,} texts, {passes:,} masked passes: about {_told(total)}"
-
-
-def _told(seconds: float) -> str:
-    """A time in words that promise no more than they can."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return f"learning from {texts:,} texts, {passes:,} masked passes: about {duration(total)}"

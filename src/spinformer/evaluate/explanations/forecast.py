@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from spinformer._base.progress import duration
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
@@ -30,14 +31,12 @@ class Forecast:
         return Forecast(self.passes + other.passes, self.seconds + other.seconds)
 
     def __str__(self) -> str:
-        return f"about {round(self.passes):,} passes, {_duration(self.seconds)}"
+        return f"about {round(self.passes):,} passes, {duration(self.seconds)}"
 
 
 def few(texts: Texts) -> list[int]:
     """The rows of at most FEW of the texts, from short to long."""
-    order = sorted(range(len(texts)), key=texts.lengths.__getitem__)
-    count = min(FEW, len(order))
-    return [order[(2 * place + 1) * len(order) // (2 * count)] for place in range(count)]
+    return texts.spread(FEW)
 
 
 def seconds_per_pass(classifier: MaskedClassifier, words: Words) -> float:
@@ -49,10 +48,3 @@ def seconds_per_pass(classifier: MaskedClassifier, words: Words) -> float:
         with Cost(classifier) as cost:
             classifier.probabilities(one, half.expand(1, TRIAL, -1))
     return cost.milliseconds / 1000 / TRIAL
-
-
-def _duration(seconds: float) -> str:
-    """In the unit that people would use."""
-    if seconds < 120:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
