@@ -39,7 +39,9 @@ def sweep(args: argparse.Namespace) -> None:
     images = data.load_images(args.images)
     train, held_out = _split(args, images)
     epochs = args.bare_epochs or 3
-    rows = attractor_sweep.run(train, held_out, epochs=epochs, limit=args.limit)
+    rows = attractor_sweep.run(
+        train, held_out, epochs=epochs, limit=args.limit, device=args.device, processes=args.jobs
+    )
     path = records.write(
         "attractor-sweep",
         {"rows": rows, "train": len(train), "held_out": len(held_out)},
@@ -79,9 +81,9 @@ def _choice(row: dict[str, float]) -> str:
 
 
 def _split(args: argparse.Namespace, images: data.Images) -> tuple[torch.Tensor, torch.Tensor]:
-    """Training images and 2,000 of the held-out ones, on the device."""
+    """Training images and 2,000 of the held-out ones."""
     count = held_out(args, images)
-    return images.train[:-count].to(args.device), images.train[-count:][:2000].to(args.device)
+    return images.train[:-count], images.train[-count:][:2000]
 
 
 def held_out(args: argparse.Namespace, images: data.Images) -> int:

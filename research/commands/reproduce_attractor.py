@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="epochs of the block where 2 x 2 and 4 x 4 patches are compared (default %(default)s)",
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, help="models that `compute` trains at once (default %(default)s)"
+        "--jobs", type=int, default=1, help="models that `compute` and `sweep` train at once (default %(default)s)"
     )
     parser.add_argument(
         "--only",

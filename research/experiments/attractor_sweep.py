@@ -10,9 +10,10 @@ from itertools import product
 from typing import Any
 
 from torch import Tensor
-from tqdm.auto import tqdm
 
 from research.experiments import attractor_measures as measures
+from spinformer._base.parallel import run_tasks
+from spinformer._base.progress import progress
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 from spinformer.training.attractor.presets import preset
 from spinformer.training.attractor.pseudolikelihood import AttractorRecipe
@@ -35,10 +36,34 @@ def grid() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         yield "paper", {"patch": patch, **spins}, {"strength": strength, "hold": hold}
 
 
-def run(images: Tensor, held_out: Tensor, *, epochs: int = 3, limit: int | None = None) -> list[dict[str, Any]]:
-    """One row for each setting of the grid."""
-    rows = []
-    for name, network_changes, recipe_changes in tqdm(list(grid())[:limit], desc="sweep", leave=False, disable=None):
+def run(
+    images: Tensor,
+    held_out: Tensor,
+    *,
+    epochs: int = 3,
+    limit: int | None = None,
+    device: str = "cpu",
+    processes: int = 1,
+) -> list[dict[str, Any]]:
+    """One row for each of the first `limit` settings of the grid, in its order."""
+    settings = list(grid())[:limit]
+    shares = [settings[start::processes] for start in range(min(processes, len(settings)))]
+    tasks = [(share, images, held_out, epochs, device) for share in shares]
+    rows: dict[int, dict[str, Any]] = {}
+    for start, result in run_tasks(_rows, tasks, processes=len(tasks)):
+        rows |= dict(zip(range(start, len(settings), processes), result(), strict=True))
+    return [rows[index] for index in range(len(settings))]
+
+
+def _rows(
+    settings: list[tuple[str, dict[str, Any], dict[str, Any]]],
+    images: Tensor,
+    held_out: Tensor,
+    epochs: int,
+    device: str,
+) -> list[dict[str, Any]]:
+    images, held_out, rows = images.to(device), held_out.to(device), []
+    for name, network_changes, recipe_changes in progress(settings, "sweep"):
         config, recipe = preset(name, image=measures.image_shape(images))
         config = replace(config, **network_changes)
         recipe = replace(recipe, epochs=epochs, **recipe_changes)
