@@ -10,6 +10,7 @@ pytest.importorskip("yaml")
 
 from research.experiments.nli_stages import TAUGHT
 from spinformer.attention.settings import settings
+from spinformer.training.classifier import recipe as recipe_module
 from spinformer.training.classifier.recipe import ClassifierRecipe, configure
 
 CONFIGS = Path(__file__).parents[2] / "research" / "recipes" / "nli"
@@ -225,3 +226,13 @@ def test_an_encoder_and_the_heads_on_it_have_one_lesson():
     assert (taught.near, taught.encoder) == (distil.encoder, "runs/nli/distil/joint-0")
     assert distil.near is None
     assert distil.train == "+".join(name.replace("_", ":") for name in TAUGHT)
+
+
+def test_an_old_torch_cannot_compile_and_what_has_no_encoder_is_said_first(monkeypatch):
+    monkeypatch.setattr(recipe_module, "version", lambda name: "2.6.0+cpu")
+    with pytest.raises(ValueError, match=r"^compile needs torch 2\.7 or newer; got 2\.6\.0\+cpu$"):
+        ClassifierRecipe(compile=True)
+    with pytest.raises(ValueError, match=r"^compile is for an encoder"):
+        ClassifierRecipe(baseline="dam", compile=True)
+    monkeypatch.setattr(recipe_module, "version", lambda name: "2.10.1")
+    assert ClassifierRecipe(compile=True).compile

@@ -199,7 +199,7 @@ APPENDIX = Section(
         Entry(
             "att-lambda", "section V-B", "λ = 5 in training and λ = 1 in testing give the best results.",
             network.best_strengths, ("attractor-sweep",), "they do for both tasks, on held-out digits, 2 x 2 patches",
-            ("research/experiments/attractor_sweep.py",), ("tests/research/test_attractor_use.py",),
+            ("research/experiments/attractor_sweep.py",), ("tests/research/test_attractor_sweep.py",),
         ),
         _att("8-9", "Transformer block: attention and perceptron, each after a layer norm and with a skip.",
              "spinformer.models.attractor.transformer:Block",

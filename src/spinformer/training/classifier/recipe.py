@@ -135,9 +135,6 @@ class ClassifierRecipe:
     def _check_model(self) -> None:
         from spinformer.models.pooling import POOLING_HEADS
 
-        own = version("torch")
-        if self.compile and tuple(map(int, own.split(".")[:2])) < COMPILES:
-            raise ValueError(f"compile needs torch {COMPILES[0]}.{COMPILES[1]} or newer; got {own}")
         if self.baseline is not None:
             if self.head != type(self).head:
                 raise ValueError(f"baseline {self.baseline!r} has no pooling head; got head {self.head!r}")
@@ -145,6 +142,9 @@ class ClassifierRecipe:
                 raise ValueError(f"compile is for an encoder, and baseline {self.baseline!r} has none")
             if self.vectors is None:
                 raise ValueError(f"baseline {self.baseline!r} needs `vectors`, a GloVe file of word vectors")
+        own = version("torch")
+        if self.compile and tuple(map(int, own.split(".")[:2])) < COMPILES:
+            raise ValueError(f"compile needs torch {COMPILES[0]}.{COMPILES[1]} or newer; got {own}")
         if (self.objective == "grounded") != POOLING_HEADS[self.head].has_game_head:
             raise ValueError(
                 "objective 'grounded' and a pooling head with a game head, such as 'grounded', go together; got "
