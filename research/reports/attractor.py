@@ -151,7 +151,23 @@ def sweep(record: Record) -> str:
         ]
         for (patch, hidden, noise), group in groups.items()
     ]
-    return markdown(["patches", "tokens hidden", "noise", "radii", "masked", "noisy"], rows)
+    table = markdown(["patches", "tokens hidden", "noise", "radii", "masked", "noisy"], rows)
+    return f"{table}\n\nTrained for {record['config']['epochs']} epochs each."
+
+
+def strengths(record: Record) -> str:
+    """Held-out errors with the paper's objective, 2 x 2 patches, by λ in training: the least, and that with λ = 1."""
+    rows = []
+    for row in record["outcome"]["rows"]:
+        changes = row["changes"]
+        if row["preset"] == "paper" and changes["patch"] == 2:
+            errors = (
+                f"{row[task]['best']:.4f} (λ {row[task]['strength']:g}), {min(row['as_trained'][task]):.4f}"
+                for task in _TASKS
+            )
+            spins = "on the sphere" if changes["normalisation"] == "sphere" else "free"
+            rows.append([spins, changes["hold"], f"{changes['strength']:g}", *errors])
+    return markdown(["spins", "norm held of", "λ in training", "masked", "noisy"], rows)
 
 
 _TASKS = ("masked", "noisy")
