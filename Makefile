@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# uv installs in seconds what takes pip minutes. Where it cannot be had, or does not find what pip is told to find, pip
+# does it.
+UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -c constraints.txt
 
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
@@ -14,18 +17,19 @@ $(BIN)/python:
 # torch goes first and by exact version: that is the CPU build.
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) "$$(grep '^torch==' constraints.txt)"
-	$(PIP) -e ".[plot,nli]"
+	-$(PIP) uv
+	$(UV) -e ".[plot,nli]" || $(PIP) -e ".[plot,nli]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e ".[dev]"
+	$(UV) -e ".[dev]" || $(PIP) -e ".[dev]"
 	@touch $@
 
 demo: $(VENV)/.core
 	$(BIN)/spinformer demo
 
 app: $(VENV)/.core
-	$(PIP) -e ".[app]"
+	$(UV) -e ".[app]" || $(PIP) -e ".[app]"
 	$(BIN)/spinformer app
 
 # The tests of the web page drive a Chromium: the one that SPINFORMER_CHROMIUM names or the system's; where there is none

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHECKPOINT = "checkpoints/neurogame-minilm-nli"
-DEFAULTS = ("runs/nli", "runs/grounding", "runs/attractor")  # where the commands keep models unless told otherwise
+DEFAULTS = (
+    "runs/nli",
+    "runs/grounding",
+    "runs/attractor",
+    "runs/architectures",
+)  # where the commands keep models unless told otherwise
 MARKS = ("{data}", "{runs}", "{checkpoint}", "{minilm}")
 # What a user must name, and how it is written where it is not known: key -> (flag, placeholder).
 INPUTS: Mapping[str, tuple[str, str]] = {
@@ -189,6 +194,15 @@ STEPS: tuple[Step, ...] = (
         texts="",
         test="sst2_dev",
         folder="exactness-sst2",
+    ),
+    Step(
+        "architectures",
+        (
+            *("reproduce", "architectures", "--train", "{data}/sst2_train.jsonl.gz"),
+            *("--test", "{data}/sst2_dev.jsonl.gz"),
+        ),
+        folder="architectures",
+        gpu=True,
     ),
     Step("negation", ("reproduce", "negation", "--model", "{checkpoint}", "--monli", "{data}/monli.jsonl.gz")),
     _attractor("attractor", "compute"),

@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "research.commands.reproduce_grounding",
         "compare grounded games with other explanations (in a clone)",
     ),
+    "reproduce architectures": (
+        "research.commands.reproduce_architectures",
+        "train, ground and explain small classifiers of every architecture (in a clone)",
+    ),
     "reproduce negation": (
         "research.commands.reproduce_negation",
         "count the signs of `not good` and `very good` (in a clone)",

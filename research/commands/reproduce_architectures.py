@@ -1,0 +1,107 @@
+"""Train small classifiers of every architecture, learn their games and measure them: a table of docs/grounding.md.
+
+Each is made from its configuration class, trained on TRAIN until it classifies, grounded on the same texts and
+explained. Models and game heads in RUNS are not trained again and measurements in RUNS/measured are not repeated, so a
+run that was stopped continues. Needs single texts with labels, such as those of SST-2.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from research.commands.options import add_results
+from research.experiments.architectures import ARCHITECTURES, MAX_LENGTH, train_architecture
+from spinformer._base import records
+from spinformer._base.parallel import run_tasks
+from spinformer._base.progress import progress
+from spinformer.cli.options import add_device
+from spinformer.data.sources import load_texts
+from spinformer.data.texts import Texts
+from spinformer.training.game import GroundingOptions
+
+COMMAND = "spinformer reproduce architectures"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--train", required=True, help="file of texts with labels to train and ground on")
+    parser.add_argument("--test", required=True, help="file of texts with labels to measure on")
+    parser.add_argument("--only", nargs="+", choices=tuple(ARCHITECTURES), help="of these architectures (default all)")
+    parser.add_argument("--count", type=int, default=300, help="texts to measure explanations on (default %(default)s)")
+    parser.add_argument("--epochs", type=int, default=6, help="epochs of training (default %(default)s)")
+    parser.add_argument("--rate", type=float, default=1e-3, help="learning rate of training (default %(default)s)")
+    parser.add_argument("--ground-epochs", type=int, default=3, help="epochs of grounding (default %(default)s)")
+    parser.add_argument(
+        "--batch-size", type=int, default=128, help="texts in one update of either (default %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="architectures at a time (default %(default)s)")
+    parser.add_argument("--runs", type=Path, default=Path("runs/architectures"), help="folder (default %(default)s)")
+    add_results(parser)
+    add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, ground and measure each architecture, and write the result."""
+    texts = load_texts(args.train), load_texts(args.test)
+    for part in texts:
+        if part.labels is None or part.paired:
+            raise ValueError(f"{part.source}: expected single texts with labels")
+    names = [name for name in ARCHITECTURES if args.only is None or name in args.only]
+    results = run_tasks(_measured, [(args, texts, name) for name in names], processes=args.jobs)
+    outcomes = {names[index]: result() for index, result in progress(results, "architectures", len(names))}
+    path = records.write(
+        "architectures",
+        {"architectures": {name: outcomes[name] for name in names}},
+        command=COMMAND,
+        config=_config(args),
+        data=dict(texts[0].digests + texts[1].digests),
+        directory=args.results,
+    )
+    for name in names:
+        print(f"{name:12} accuracy {outcomes[name]['accuracy']:.3f}, R2 of v {outcomes[name]['r2']:.3f}")
+    print(path)
+    return 0
+
+
+def _config(args: argparse.Namespace) -> dict[str, Any]:
+    names = ("count", "epochs", "rate", "ground_epochs", "batch_size", "seed")
+    return {name: getattr(args, name) for name in names}
+
+
+def _measured(args: argparse.Namespace, texts: tuple[Texts, Texts], name: str) -> dict[str, Any]:
+    """The outcome of one architecture, from file if it is there."""
+    train, test = texts
+    return records.once(
+        name,
+        lambda: _measure(args, train, test, name),
+        command=COMMAND,
+        config={**_config(args), "train": train.fingerprint(labelled=True), "test": test.fingerprint(labelled=True)},
+        directory=args.runs / "measured",
+    )
+
+
+def _measure(args: argparse.Namespace, train: Texts, test: Texts, name: str) -> dict[str, Any]:
+    from research.experiments.grounding import Trial, measure_frozen
+    from spinformer.evaluate.answers.evaluation import evaluate
+    from spinformer.models.loading import load_classifier
+
+    folder: Path = args.runs / name
+    if not (folder / "config.json").is_file():
+        train_architecture(
+            name,
+            train,
+            folder,
+            epochs=args.epochs,
+            batch_size=args.batch_size,
+            rate=args.rate,
+            seed=args.seed,
+            device=args.device,
+        )
+    model, tokenizer = load_classifier(folder, device=args.device)
+    few = test.select(range(min(args.count, len(test))))
+    trial = Trial(model, tokenizer, train, few, max_length=MAX_LENGTH)
+    options = GroundingOptions(epochs=args.ground_epochs, batch_size=args.batch_size, seed=args.seed)
+    accuracy = evaluate(model, tokenizer, test).scores.accuracy
+    measured = measure_frozen(trial, options, args.runs / f"{name}-game")
+    return {"accuracy": accuracy, "parameters": model.num_parameters(), "r2": measured["fit"]["pooled"], **measured}

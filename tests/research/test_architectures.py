@@ -1,0 +1,91 @@
+"""Small classifiers of every architecture: made, trained until they classify, loaded as others load them, grounded."""
+
+import json
+import random
+
+import pytest
+import torch
+
+from research.experiments.architectures import ARCHITECTURES, fit, make_model, make_tokenizer, train_architecture
+from spinformer._base import records
+from spinformer.cli import main
+from spinformer.data.texts import Texts
+from spinformer.models.loading import load_classifier
+from spinformer.models.predict import predict
+
+SIGNS = (("dull", "awful", "poor"), ("fine", "lovely", "great"))
+FILLERS = ["a", "the", "film", "plot", "of", "and", "with", "it", "is", "actors", "scenes", "music", "very", "quite"]
+
+
+def reviews(count, seed=0):
+    """Texts in which one word tells the class."""
+    drawn = random.Random(seed)
+    labels = [row % 2 for row in range(count)]
+    rows = []
+    for label in labels:
+        words = drawn.choices(FILLERS, k=drawn.randint(3, 6))
+        words.insert(drawn.randint(0, len(words)), drawn.choice(SIGNS[label]))
+        rows.append(" ".join(words))
+    return Texts(rows, labels=labels, names=("negative", "positive"))
+
+
+def accuracy(model, tokenizer, texts):
+    answers = predict(model, tokenizer, texts, progress=False).logits.argmax(-1)
+    return float((answers == torch.tensor(texts.labels)).double().mean())
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_each_is_made_and_learns(name):
+    texts = reviews(16)
+    tokenizer = make_tokenizer(ARCHITECTURES[name], texts.first, 300)
+    model = make_model(ARCHITECTURES[name], tokenizer, texts.names)
+    assert model.config.id2label == {0: "negative", 1: "positive"}
+    before, state = torch.get_rng_state(), [parameter.clone() for parameter in model.parameters()]
+    fit(model, tokenizer, texts, epochs=2, batch_size=8, rate=1e-3, seed=0, device="cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not all(torch.equal(*pair) for pair in zip(state, model.parameters(), strict=True))
+    assert torch.isfinite(predict(model, tokenizer, texts, progress=False).logits).all()
+
+
+def test_it_finds_the_word_that_tells():
+    texts, own = reviews(128), ARCHITECTURES["distilbert"]
+    tokenizer = make_tokenizer(own, texts.first, 300)
+    model = make_model(own, tokenizer, texts.names)
+    fit(model, tokenizer, texts, epochs=8, batch_size=32, rate=2e-3, seed=0, device="cpu")
+    assert accuracy(model, tokenizer, reviews(64, seed=1)) >= 0.9
+
+
+def test_saved_it_loads_as_any_classifier_and_is_the_same_again(tmp_path):
+    texts = reviews(64)
+    for folder in ("one", "two"):
+        options = {"epochs": 1, "batch_size": 32, "rate": 1e-3, "seed": 3, "device": "cpu"}
+        train_architecture("gpt2", texts, tmp_path / folder, **options)
+    one, two = (load_classifier(tmp_path / folder) for folder in ("one", "two"))
+    first, second = (predict(*loaded, texts, progress=False).logits for loaded in (one, two))
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_the_command_trains_grounds_and_measures_and_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for file, count in (("train", 96), ("test", 24)):
+        texts = reviews(count, seed=count)
+        rows = zip(texts.first, texts.labels, strict=True)
+        lines = (json.dumps({"text": text, "label": texts.names[label]}) for text, label in rows)
+        (tmp_path / f"{file}.jsonl").write_text("\n".join(lines) + "\n")
+    words = ["reproduce", "architectures", "--train", "train.jsonl", "--test", "test.jsonl", "--only", "distilbert"]
+    words += ["--epochs", "2", "--ground-epochs", "1", "--batch-size", "32", "--count", "4"]
+    words += ["--results", "results", "--device", "cpu"]
+    assert main(words) == 0
+    assert "distilbert" in capsys.readouterr().out
+    outcome = records.read("architectures", tmp_path / "results")["outcome"]["architectures"]["distilbert"]
+    assert 0 <= outcome["accuracy"] <= 1
+    assert outcome["r2"] == outcome["fit"]["pooled"]
+    assert outcome["faithfulness"]["texts"] == 4
+    made = (tmp_path / "runs/architectures/distilbert/model.safetensors").stat().st_mtime_ns
+    assert main(words) == 0
+    assert (tmp_path / "runs/architectures/distilbert/model.safetensors").stat().st_mtime_ns == made
+
+
+def test_pairs_are_refused(tmp_path, capsys):
+    assert main(["reproduce", "architectures", "--train", "sample:dev", "--test", "sample:dev"]) == 2
+    assert "expected single texts with labels" in capsys.readouterr().err
