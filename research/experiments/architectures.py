@@ -89,6 +89,7 @@ def make_tokenizer(architecture: Architecture, texts: Sequence[str], vocabulary:
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast
 
+    trainer: Any
     common: dict[str, Any] = {"vocab_size": vocabulary, "special_tokens": list(SPECIAL), "show_progress": False}
     if architecture.pieces == "wordpiece":
         own, trainer = Tokenizer(models.WordPiece(unk_token="[UNK]")), trainers.WordPieceTrainer(**common)

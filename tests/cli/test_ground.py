@@ -40,6 +40,7 @@ def test_a_game_in_the_folder_of_the_model(model, texts, capsys):
     assert ground(model, texts, "--held-out", 8) == 0
     shown = capsys.readouterr().out
     assert "fit of v(C) on 8 unseen texts: R squared" in shown
+    assert "on texts that it learnt from" in shown
     assert "leave-one-out" in shown
     assert f"the game is in {model / 'game'}" in shown
     assert json.loads((model / "game" / "report.json").read_text())["texts"] == 8

@@ -155,4 +155,7 @@ def test_a_study_measures_every_method(seed, game):
     assert isinstance(told, GroundingReport)
     assert told.texts == 4
     assert ("WARNING" in str(told)) == bool(told.warnings)
+    assert told.advice is None
     assert json.dumps(told.to_dict())
+    same = report(explainer, given, learnt=given, coalitions=4)
+    assert "more texts like these would bring little" in str(same)

@@ -97,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
         if not first:
             return 0
         explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
-        findings = report(explainer, held_out)
+        learnt = training.select(range(min(len(held_out), len(training))))
+        findings = report(explainer, held_out, learnt=learnt)
         findings.save(output)
     print(findings)
     print(f"\nthe game is in {output / 'game'}")

@@ -18,17 +18,20 @@ from spinformer.models.misfit import MIN_FIT
 # a multiple of that of random scores.
 MIN_SHARE, MIN_LIFT = 0.9, 2.0
 METHODS = (REFERENCE, "leave-one-out", "random")
+WORTH = 0.01  # of R squared: less is not worth more texts
 
 
 @dataclass(frozen=True)
 class GroundingReport:
     """fit: of v(C) on unseen texts and coalitions; table: comprehensiveness and sufficiency of the game's Shapley
-    values (one pass) beside leave-one-out (one pass for each word) and random scores; texts: how many.
+    values (one pass) beside leave-one-out (one pass for each word) and random scores; texts: how many; learnt: the fit
+    on texts that the game was learnt from, None where none were given.
     """
 
     fit: Fit
     table: Table
     texts: int
+    learnt: Fit | None = None
 
     @property
     def warnings(self) -> list[str]:
@@ -45,9 +48,22 @@ class GroundingReport:
             lines.append(f"comprehensiveness {game:.3f} is below {MIN_LIFT:g} times that of chance, {random:.3f}")
         return lines
 
+    @property
+    def advice(self) -> str | None:
+        """What more texts would bring: what is known of the texts learnt from, and not of others, is their share."""
+        if self.learnt is None:
+            return None
+        known, gap = self.learnt.pooled, self.learnt.pooled - self.fit.pooled
+        seen = f"on texts that it learnt from {known:.3f}"
+        if gap < WORTH:
+            return f"{seen}: more texts like these would bring little by themselves; more epochs, or a wider head, may"
+        return f"{seen}: more texts like these would bring up to {gap:.2f} by themselves"
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"texts": self.texts, "fit": self.fit.to_dict(), **self.table.to_dict(), "warnings": self.warnings}
+        learnt = None if self.learnt is None else self.learnt.to_dict()
+        fits = {"texts": self.texts, "fit": self.fit.to_dict(), "learnt": learnt}
+        return {**fits, **self.table.to_dict(), "warnings": self.warnings, "advice": self.advice}
 
     def save(self, folder: Path) -> Path:
         """Write report.json beside the game head that lies in `folder`."""
@@ -56,15 +72,20 @@ class GroundingReport:
 
     def __str__(self) -> str:
         fit = f"fit of v(C) on {self.texts} unseen texts: R squared {self.fit.pooled:.3f}"
-        return "\n".join([fit, "", str(self.table), *(f"WARNING: {text}" for text in self.warnings)])
+        lines = [fit, *filter(None, [self.advice]), "", str(self.table)]
+        return "\n".join([*lines, *(f"WARNING: {text}" for text in self.warnings)])
 
 
-def report(explainer: Explainer, texts: Texts, *, coalitions: int = 16, chunk: int = CHUNK) -> GroundingReport:
+def report(
+    explainer: Explainer, texts: Texts, *, learnt: Texts | None = None, coalitions: int = 16, chunk: int = CHUNK
+) -> GroundingReport:
     """Measure the game of an explainer on texts that it was not trained on.
 
-    Costs about 2 W + 20 passes for a text of W words.
+    learnt: texts that it was trained on, to say what more of them would bring. Costs about 2 W + 20 passes for a text
+    of W words, and `coalitions` + 1 for each that was learnt from.
     """
     fit = Study(explainer, texts).fit(coalitions, chunk)
+    known = None if learnt is None else Study(explainer, learnt).fit(coalitions, chunk)
     scorers = [explainer.scorer(name) for name in METHODS]
     table = compare(scorers, explainer.classifier, texts, chunk=chunk, max_length=explainer.max_length)
-    return GroundingReport(fit, table, len(texts))
+    return GroundingReport(fit, table, len(texts), known)
