@@ -121,7 +121,7 @@ def make_model(architecture: Architecture, tokenizer: Any, names: Sequence[str],
     options = {**architecture.options, **labels, "vocab_size": len(tokenizer), "pad_token_id": PAD}
     with seeded(seed):
         return transformers.AutoModelForSequenceClassification.from_config(
-            getattr(transformers, architecture.config)(**options)
+            getattr(transformers, architecture.config)(**options), trust_remote_code=False
         )
 
 

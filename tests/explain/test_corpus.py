@@ -2,25 +2,20 @@
 
 import csv
 import json
-import os
 import pickle
 import random
-import signal
-import subprocess
-import sys
-import time
 
 import pyarrow.parquet
 import pytest
 import torch
 from transformers import BertForSequenceClassification
 
-from research.paths import ROOT
 from spinformer.cli import main
 from spinformer.data.texts import Texts
 from spinformer.explain import Explainer
 from spinformer.explain.corpus import explain_corpus
 from spinformer.explain.exchange import ROW
+from tests.killed import killed_then
 from tests.tiny import WORDS, bert, tokenizer
 
 COUNT = 30
@@ -152,19 +147,10 @@ class TestCommand:
         source, out = tmp_path / "texts.jsonl", tmp_path / "out.jsonl"
         lines = [" ".join(draw.choices(WORDS, k=7)) for _ in range(560)]
         source.write_text("".join(json.dumps({"text": text}) + "\n" for text in lines))
-        words = [sys.executable, "-m", "spinformer", "explain", str(folder), str(source), "--output", str(out)]
-        words += ["--method", "leave-one-out"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-        process = subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 60
-        while not list(tmp_path.glob(".out.jsonl.parts-*/*.jsonl")) and time.monotonic() < end:
-            assert process.poll() is None
-            time.sleep(0.01)
-        time.sleep(draw.uniform(0, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not out.exists()
-        subprocess.run(words, env=environment, check=True, capture_output=True, timeout=120)
+        words = ["explain", folder, source, "--output", out, "--method", "leave-one-out"]
+        imports = ["spinformer.explain.explainer", "transformers.models.bert.modeling_bert"]
+        parts = ".out.jsonl.parts-*/*.jsonl"
+        killed_then(words, tmp_path, parts, draw.uniform(0, 0.3), [words], imports)
         found = rows(out)
         assert [row["row"] for row in found] == list(range(560))
         assert [row["text"] for row in found] == lines

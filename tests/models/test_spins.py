@@ -51,6 +51,8 @@ def test_values_by_a_plain_loop(game):
         J, h = alone.couplings.dense()[0, 0], alone.fields[0, 0]
         p = [[math.tanh(float(u @ x[row, i] + b)) for u, b in zip(*module.projection.parameters(), strict=True)]
              for i in tokens]  # fmt: skip
+        pairs = [[sum(p[i][k] * float(J[i, j]) * p[j][other] for i in tokens for j in tokens) for other in range(6)]
+                 for k in range(6)]  # fmt: skip
         gamma, s = float(module.attention.temperature), [0.0] * 6
         for _ in range(300):
             fields = []
@@ -58,8 +60,7 @@ def test_values_by_a_plain_loop(game):
                 field = sum(p[i][k] * float(h[i]) for i in tokens)
                 for other in range(6):
                     if other != k:
-                        pair = sum(p[i][k] * float(J[i, j]) * p[j][other] for i in tokens for j in tokens)
-                        field += pair / 6 * s[other]
+                        field += pairs[k][other] / 6 * s[other]
                 fields.append(field)
             s = [0.7 * math.tanh(field / gamma) + 0.3 * old for field, old in zip(fields, s, strict=True)]
         torch.testing.assert_close(z[row], torch.tensor(s), rtol=0, atol=2e-4)

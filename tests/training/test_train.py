@@ -5,11 +5,9 @@ import os
 import random
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -31,6 +29,7 @@ from spinformer.training.classifier.checkpoints import COMPLETE, earlier_seconds
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.train import train_classifier
 from spinformer.training.classifier.trainer import ClassifierTrainer
+from tests.killed import killed_then
 from tests.tiny import NLI, WORDS, rows, save_rows
 
 ROOT = Path(__file__).parents[2]
@@ -375,36 +374,15 @@ def test_killed_it_goes_on_to_the_same_weights(recipe, tmp_path):
     """SIGKILL at a moment drawn by a seed, then --resume: the weights are those of a run left alone."""
     own = recipe.change(epochs=4, save_steps=7, ema=0.99, mixup=0.2, log_steps=50)
     draw = random.Random(20261115)
-    words = command(own, tmp_path / "killed", "--resume")
-    with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen([sys.executable, *words], env=environment(), stdout=log, stderr=log)
-        try:
-            end, earliest = time.monotonic() + 60, draw.randrange(7, 15)
-            while newest(tmp_path / "killed") < earliest:
-                assert process.poll() is None, (tmp_path / "log").read_text()
-                assert time.monotonic() < end, (tmp_path / "log").read_text()
-                time.sleep(0.005)
-            time.sleep(draw.uniform(0, 0.15))
-        finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        assert process.returncode == -signal.SIGKILL, "it was done before it was killed"
-        assert not (tmp_path / "killed" / "training.json").exists()
-        # The resumed run is the first in its process. The whole one comes after it there, and not in this process:
-        # what other tests left here (threads, caches) may change the last bits of sums.
-        both = [words[2:], command(own, tmp_path / "whole")[2:]]
-        code = f"from spinformer.cli import main\nassert [main(words) for words in {both!r}] == [0, 0]"
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment(), stdout=log, stderr=log, timeout=180, check=False
-        )
-    assert done.returncode == 0, (tmp_path / "log").read_text()
+    earliest, delay = draw.choice([7, 14]), draw.uniform(0, 0.15)
+    words = command(own, tmp_path / "killed", "--resume")[2:]
+    # The resumed run is the first in its process. The whole one comes after it there, and not in this process: what
+    # other tests left here (threads, caches) may change the last bits of sums.
+    whole = command(own, tmp_path / "whole")[2:]
+    imports = ["spinformer.training.classifier.train", "transformers.models.bert.modeling_bert"]
+    killed_then(words, tmp_path / "killed", f"checkpoint-{earliest}*", delay, [words, whole], imports)
     assert json.loads((tmp_path / "killed" / "training.json").read_text())["resumed"]
     assert same(tmp_path / "whole", tmp_path / "killed")
-
-
-def newest(folder):
-    """Of the checkpoints, whole or not yet."""
-    return max((int(path.name.rpartition("-")[2]) for path in folder.glob("checkpoint-*")), default=0)
 
 
 @pytest.mark.slow
