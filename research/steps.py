@@ -195,6 +195,16 @@ STEPS: tuple[Step, ...] = (
         test="sst2_dev",
         folder="exactness-sst2",
     ),
+    _grounding("enough", OWN, *CLOSE, name="enough-snli", folder="enough"),
+    _grounding(
+        "enough",
+        _in_runs(SST2),
+        *("--first", "text", *CLOSE),
+        name="enough-sst2",
+        texts="sst2_train",
+        test="sst2_dev",
+        folder="enough",
+    ),
     Step(
         "architectures",
         (

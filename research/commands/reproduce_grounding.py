@@ -10,6 +10,8 @@ Stages:
   tables    what the classifier says of every part of COUNT short test texts, kept in RUNS; nothing is measured
   exact     explanations with the games of `frozen` against the exact values that these tables give
   peers     shapiq's estimators against the same values
+  enough    games learnt from ever more of the texts (--limits): their fit, their error against these exact values, and
+            the time that it took
 Each but `tables` writes a result, grounding-STAGE.json or --name. Game heads in RUNS are not trained again and
 measurements in RUNS/measured are not repeated, so a stage that was stopped continues. For a second task name another
 MODEL and files.
@@ -35,9 +37,9 @@ from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.tables import ExactTable
 from spinformer.training.game import GroundingOptions
 
-STAGES = ("frozen", "methods", "pooling", "together", "ess", "tables", "exact", "peers")
+STAGES = ("frozen", "methods", "pooling", "together", "ess", "tables", "exact", "peers", "enough")
 SEVERAL_SEEDS = ("frozen", "pooling", "ess", "exact")
-SHORT = ("tables", "exact", "peers")  # on short texts, drawn from all test texts
+SHORT = ("tables", "exact", "peers", "enough")  # on short texts, drawn from all test texts
 UNGROUNDED = ("together", "tables", "peers")  # no texts to ground on are needed
 
 
@@ -60,6 +62,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ground on the sentences of the texts and so many splices of them (default: neither)",
     )
     parser.add_argument("--limit", type=int, help="ground on this many texts, drawn at random (default all)")
+    parser.add_argument(
+        "--limits",
+        type=int,
+        nargs="+",
+        default=[500, 2000, 8000, 32000, 100000],
+        help="numbers of texts that `enough` grounds on (default 500 2000 8000 32000 100000)",
+    )
     parser.add_argument(
         "--seeds", type=int, default=3, help=f"number of seeds of {', '.join(SEVERAL_SEEDS)} (default 3)"
     )
@@ -90,11 +99,15 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
     options = GroundingOptions(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets)
     texts = train, test, _ = _texts(args)
+    tasks: list[tuple[str, int, int | None]]
     if args.stage == "together":
-        tasks = [(folder, seed) for seed, folder in enumerate(args.model)]
+        tasks = [(folder, seed, None) for seed, folder in enumerate(args.model)]
+    elif args.stage == "enough":
+        limits = [limit for limit in args.limits if limit < len(train)]
+        tasks = [(folder, 0, limit) for folder in args.model for limit in (*limits, len(train))]
     else:
         seeds = range(args.seeds) if args.stage in SEVERAL_SEEDS else range(1)
-        tasks = [(folder, seed) for folder in args.model for seed in seeds]
+        tasks = [(folder, seed, None) for folder in args.model for seed in seeds]
     results = run_tasks(_measure, [(args, options, texts, *task) for task in tasks], processes=args.jobs)
     outcomes = {index: result() for index, result in progress(results, args.stage, len(tasks))}
     if args.stage == "tables":
@@ -129,9 +142,14 @@ def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
     if args.splices is not None:
         train = with_splices(train, args.splices)
     if args.limit is not None:
-        order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))  # files may be sorted
-        train = train.select(order[: args.limit].tolist())
+        train = limited(train, args.limit)
     return train, test, None if args.highlights is None else read_highlights(args.highlights)
+
+
+def limited(texts: Texts, limit: int) -> Texts:
+    """So many of the texts, drawn at random: files may be sorted. Fewer are among more."""
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0))
+    return texts.select(order[:limit].tolist())
 
 
 def _measure(
@@ -140,8 +158,12 @@ def _measure(
     texts: tuple[Texts, Texts, Highlights | None],
     folder: str,
     seed: int,
+    limit: int | None,
 ) -> dict[str, Any]:
-    """The outcome of one run of a stage, from file if it is there. texts: as `_texts` returns them."""
+    """The outcome of one run of a stage, from file if it is there.
+
+    texts: as `_texts` returns them; limit: texts to ground on, of the stage `enough`.
+    """
     from research.experiments import exactness, grounding
     from research.experiments.games import load_game
     from spinformer.models.identity import weights_digest
@@ -149,8 +171,10 @@ def _measure(
 
     model, tokenizer = load_classifier(folder, device=args.device)
     train, test, highlights = texts
+    train = train if limit is None else limited(train, limit)
+    name = f"{Path(folder).name}-{seed if limit is None else limit}"
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
-    heads, seeded = args.runs / f"{Path(folder).name}-{seed}", replace(options, seed=seed)
+    heads, seeded = args.runs / (name if limit is None else f"enough-{name}"), replace(options, seed=seed)
     tables: Sequence[ExactTable] = ()
     if args.stage in SHORT:
         file = args.runs / f"{Path(folder).name}-{Path(args.test).name.split('.')[0]}.safetensors"
@@ -165,6 +189,8 @@ def _measure(
             return exactness.measure_others(tables)
         if args.stage == "exact":
             return {"seed": seed, **exactness.measure_ours(trial, seeded, heads, short, tables)}
+        if args.stage == "enough":
+            return exactness.measure_enough(trial, seeded, heads, short, tables)
         if args.stage == "methods":
             return {"seed": seed, **grounding.measure_all(trial, seeded, heads, additive=args.additive)}
         functions = {
@@ -175,7 +201,7 @@ def _measure(
         return {"seed": seed, **functions[args.stage](trial, seeded, heads)}
 
     return records.once(
-        f"{args.stage}-{Path(folder).name}-{Path(args.test).name.split('.')[0]}-{seed}",
+        f"{args.stage}-{Path(folder).name}-{Path(args.test).name.split('.')[0]}-{seed if limit is None else limit}",
         measure,
         command=f"spinformer reproduce grounding --stage {args.stage}",
         config={

@@ -8,12 +8,14 @@ from research.experiments.grounding import Trial, ground
 from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.exactness import Setting, measure_exactness
 from spinformer.evaluate.explanations.peers import measure_peers
+from spinformer.evaluate.explanations.study import Study
 from spinformer.evaluate.explanations.tables import ExactTable, choose, tabulate
 from spinformer.explain.explainer import Explainer
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.game import GroundingOptions
 
 PASSES = (32, 64, 128, 256)
+FITTED = 500  # test texts, at most, on which the fit is measured
 PROMISES = (0.1, 0.05, 0.02)
 SETTINGS = (
     Setting("shapley"),
@@ -42,6 +44,28 @@ def measure_ours(
     head, _ = ground(trial, options, folder)
     explainer = Explainer(trial.model, trial.tokenizer, game=head, max_length=trial.max_length)
     return {"exactness": measure_exactness(explainer, texts, tables, SETTINGS).to_dict()}
+
+
+def measure_enough(
+    trial: Trial, options: GroundingOptions, folder: Path, texts: Texts, tables: Sequence[ExactTable]
+) -> dict[str, Any]:
+    """A game learnt from the texts of the trial: what it took, its fit, and the error of one pass.
+
+    seconds: of learning and of measuring its misfit, None where it was learnt before; passes: masked ones.
+    """
+    head, seconds = ground(trial, options, folder)
+    explainer = Explainer(trial.model, trial.tokenizer, game=head, max_length=trial.max_length)
+    found = measure_exactness(explainer, texts, tables, (Setting("shapley"),)).to_dict()["settings"]
+    row = next(iter(found.values()))
+    return {
+        "texts": len(trial.train),
+        "passes": len(trial.train) * options.epochs * options.subsets,
+        "seconds": seconds,
+        "fit": Study(explainer, trial.test.select(range(min(FITTED, len(trial.test))))).fit().to_dict(),
+        "words": row["values"]["error"]["mean"],
+        "pairs": row["pairs"]["error"]["mean"],
+        "device": trial.model.device.type,
+    }
 
 
 def measure_others(tables: Sequence[ExactTable]) -> dict[str, Any]:
