@@ -128,6 +128,9 @@ def _owners(
     """The word of each token; the words that have a token, their sides and places."""
     spans = []
     for number, text in enumerate(texts):
+        if UNSPACED.search(text) is None:
+            spans.append([match.span() for match in WORD.finditer(text)])
+            continue
         tokens = [
             (begin, split)
             for (begin, stop), of, split in zip(offsets, sequences, first_splits, strict=True)
@@ -137,7 +140,7 @@ def _owners(
     owner: list[int] = []
     players: list[list[int]] = []  # of each: its side, the index of its first span and that of its last
     for (start, end), side in zip(offsets, sequences, strict=True):
-        overlap = [] if side is None or end <= start else _overlapping(spans[side], start, end)
+        overlap = range(0) if side is None or end <= start else _overlapping(spans[side], start, end)
         if side is None or not overlap:
             owner.append(-1)
             continue
@@ -178,7 +181,7 @@ def _unread(
     return tuple(part if WORD.search(part) else "" for part in rest)
 
 
-def _overlapping(spans: Sequence[tuple[int, int]], start: int, end: int) -> list[int]:
+def _overlapping(spans: Sequence[tuple[int, int]], start: int, end: int) -> range:
     """Indices of the spans that a token overlaps: usually one, several where it covers them, none where it is space."""
     first, last = bisect_right(spans, start, key=itemgetter(1)), bisect_left(spans, end, key=itemgetter(0))
-    return list(range(first, last))
+    return range(first, last)
