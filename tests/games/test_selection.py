@@ -103,3 +103,12 @@ def test_the_pairs_that_count_have_the_largest_products(generator: torch.Generat
     assert list(zip(*(part.tolist() for part in _targets(ratios)), strict=True)) == largest
     alike = _targets(torch.full((20,), 0.1))
     assert list(zip(*(part.tolist() for part in alike), strict=True)) == every[:TARGETS]
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_of_all_coalitions_one_of_each_pair(players: int) -> None:
+    half = _pairs(players, 2**players, torch.tensor(0))
+    assert len(half) == 2 ** (players - 1) - 1
+    both = torch.cat([half, ~half])
+    assert len(both.unique(dim=0)) == len(both)
+    assert not (both.all(1) | ~both.any(1)).any()

@@ -192,3 +192,20 @@ def test_compiles_to_the_same_gradients(solver):
     eager, other = (system.gradients(function(*system.leaves)) for function in (solve, compiled))
     for one, another in zip(eager, other, strict=True):
         torch.testing.assert_close(one, another, rtol=1e-3, atol=1e-5)  # fewer iterations for converged samples
+
+
+@pytest.mark.parametrize("wanted", ["factors", "weights", "magnetization"])
+def test_a_gradient_alone_is_the_same(wanted):
+    """Of y = U w (U' m) - d m, where one of U, w and m needs a gradient."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"factors": (2, 5, 3), "weights": (2, 3), "magnetization": (2, 5, 1)}
+    gradients = []
+    for dense in (False, True):
+        generator.manual_seed(0)
+        parts = {name: torch.randn(shape, generator=generator, dtype=torch.double) for name, shape in shapes.items()}
+        parts[wanted].requires_grad_()
+        couplings = LowRankCouplings(parts["factors"], parts["weights"])
+        m = parts["magnetization"]
+        product = couplings.dense() @ m if dense else couplings.product(m)
+        gradients.append(torch.autograd.grad(product.square().sum(), parts[wanted])[0])
+    torch.testing.assert_close(*gradients)
