@@ -218,6 +218,7 @@ STEPS: tuple[Step, ...] = (
     _attractor("attractor", "compute"),
     _attractor("attractor-use", "use"),
     _attractor("attractor-sweep", "sweep"),
+    _attractor("attractor-strengths", "strengths"),
     _attractor("attractor-pixels", "pixels"),
     _attractor("attractor-speed-gpu", "speed", "--device", "cuda"),
     _attractor("attractor-speed-cpu", "speed", "--device", "cpu"),

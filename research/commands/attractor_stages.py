@@ -1,11 +1,11 @@
-"""Stages of `spinformer reproduce attractor` that stand alone: `speed`, `sweep` and `pixels`."""
+"""Stages of `spinformer reproduce attractor` that stand alone: `speed`, `sweep`, `strengths` and `pixels`."""
 
 import argparse
 import json
 
 import torch
 
-from research.experiments import attractor_pixels, attractor_sweep
+from research.experiments import attractor_pixels, attractor_strengths, attractor_sweep
 from spinformer._base import records
 from spinformer.data import images as data
 
@@ -54,6 +54,23 @@ def sweep(args: argparse.Namespace) -> None:
         errors = " ".join(f"{key} {row[key]['best']:.4f}" for key in ("masked", "masked_pinned", "noisy"))
         chosen = f"{_choice(row['masked'])} {_choice(row['noisy'])}"
         print(f"  {errors}  {row['preset']} {json.dumps(row['changes'])} {chosen}")
+    print(f"  -> {path}")
+
+
+def strengths(args: argparse.Namespace) -> None:
+    """λ in training and in testing, in the paper's own setting."""
+    images = data.load_images(args.images)
+    train, held_out = _split(args, images)
+    train = train[: args.limit]
+    rows = attractor_strengths.run(train, held_out, epochs=args.bare_epochs, device=args.device, processes=args.jobs)
+    path = records.write(
+        "attractor-strengths",
+        {"rows": rows, "train": len(train), "held_out": len(held_out)},
+        command="spinformer reproduce attractor --stage strengths",
+        config={"epochs": rows[0]["epochs"], "steps": attractor_strengths.STEPS, "images": images.name},
+        data=images.digests,
+        directory=args.results,
+    )
     print(f"  -> {path}")
 
 

@@ -7,6 +7,7 @@ Stages, each of which may run on another machine:
   speed     the training step against autograd, and the full training of the paper: attractor-speed-DEVICE.json
   use       the part of `compute` that attractor-use.json needs: λ, γ and steps chosen on held-out images
   sweep     settings of the bare layer on held-out training images: attractor-sweep.json
+  strengths λ in training and in testing in the paper's setting, on the same images: attractor-strengths.json
   pixels    masked prediction, error over the hidden and over all pixels, on few images: attractor-pixels.json
 The JSON files go to --results. `compute` continues after a stop when it is started again: the record of every finished
 job lies in STATE/results.
@@ -27,7 +28,7 @@ from spinformer._base.files import atomic_write
 from spinformer.cli.options import add_device, names_list
 from spinformer.data import images as data
 
-STAGES = ("compute", "judge", "draw", "speed", "use", "sweep", "pixels")
+STAGES = ("compute", "judge", "draw", "speed", "use", "sweep", "strengths", "pixels")
 STAGE_OF = {"attractor": "compute", "attractor-use": "use"}
 
 
@@ -70,7 +71,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="epochs of the block where 2 x 2 and 4 x 4 patches are compared (default %(default)s)",
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, help="models that `compute` and `sweep` train at once (default %(default)s)"
+        "--jobs",
+        type=int,
+        default=1,
+        help="models that `compute`, `sweep` and `strengths` train at once (default %(default)s)",
     )
     parser.add_argument(
         "--only",
@@ -101,7 +105,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settle", type=int, default=plan.settle, help="steps to the attractor (default %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="of each kind of step in `speed` (default %(default)s)")
     parser.add_argument(
-        "--limit", type=int, help="only this many settings of `sweep` (default all), or training images of `pixels`"
+        "--limit",
+        type=int,
+        help="only this many settings of `sweep` (default all), or training images of `pixels` and `strengths`",
     )
 
 
@@ -226,5 +232,6 @@ RUN = {
     "use": _use,
     "speed": attractor_stages.speed,
     "sweep": attractor_stages.sweep,
+    "strengths": attractor_stages.strengths,
     "pixels": attractor_stages.pixels,
 }

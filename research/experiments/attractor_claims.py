@@ -47,16 +47,16 @@ def _curves(small: list[Outcome], backprop: Outcome) -> Claims:
     claims: Claims = {}
     for task in TASKS:
         risen = [rises(_with_start(run[task])) for run in small]
-        claims[f"error is not monotone in t ({task})"] = {**_over(risen), **_evidence(small[0][task])}
+        claims[f"error grows after its least ({task})"] = {**_over(risen), **_evidence(small[0][task])}
         record = backprop[f"recurrent-{task}"]
-        claims[f"error is not monotone in t ({task}, recurrent block)"] = {
+        claims[f"error grows after its least ({task}, recurrent block)"] = {
             "true": rises(_with_start(record)),
             **_evidence(record),
         }
     if all("all_pixels" in run["masked"] for run in small):
         whole = [run["masked"]["all_pixels"] for run in small]
         best = [min(range(len(curve)), key=curve.__getitem__) + 1 for curve in whole]
-        claims["error is not monotone in t (masked, all pixels)"] = {
+        claims["error grows after its least (masked, all pixels)"] = {
             **_over([rises(curve) for curve in whole]),
             "best": min(whole[0]),
             "best_step": best[0],

@@ -6,7 +6,7 @@ from typing import Any
 from research.reports.markdown import Record
 from spinformer._base import records
 
-# Names of methods in older result files, which are never edited -> the current names.
+# Names of methods and claims in older result files, which are never edited -> the current names.
 RENAMED = {
     "grounded shapley": "shapley",
     "grounded banzhaf": "banzhaf",
@@ -14,6 +14,10 @@ RENAMED = {
     "grounded attention": "attention",
     "neurogame-attention": "layer",
     "neurogame-fields": "layer-field",
+    **{
+        f"error is not monotone in t ({of})": f"error grows after its least ({of})"
+        for of in ("masked", "noisy", "masked, recurrent block", "noisy, recurrent block", "masked, all pixels")
+    },
 }
 UNKNOWN = "not recorded"  # a result that neither says its commit nor is listed here; SPINFORMER_COMMIT names it
 # Results whose machine knew no commit: when they were written, and the commit with which they entered the repository.

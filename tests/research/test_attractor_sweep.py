@@ -1,4 +1,4 @@
-"""The search over settings of the bare layer: one row for each, the best of its λ and γ, whoever computes it."""
+"""Searches over settings of the bare layer: a row for each, whoever computes it; and the paper's λ can be the best."""
 
 from functools import partial
 from typing import Any
@@ -6,36 +6,59 @@ from typing import Any
 import pytest
 import torch
 
-from research.experiments import attractor_sweep
+from research.experiments import attractor_strengths, attractor_sweep
+from research.reports.attractor import strengths
 from research.reports.reproduction.judges.network import best_strengths
 
-PAPER = [case for case in attractor_sweep.grid() if case[0] == "paper" and case[1]["normalisation"] == "sphere"]
+SETTINGS = list(attractor_sweep.grid())[:3]
+
+
+def backwards(function: Any, tasks: list[Any], processes: int) -> Any:
+    """In place of processes: the last task ends first."""
+    return reversed([(index, partial(function, *task)) for index, task in enumerate(tasks)])
 
 
 @pytest.fixture
-def few(monkeypatch):
-    """Three settings of the paper's objective on tiny images, run here by however many are asked for."""
-    monkeypatch.setattr(attractor_sweep, "grid", lambda: iter(PAPER[:3]))
+def digits(monkeypatch):
+    """Tiny images, and few settings."""
+    monkeypatch.setattr(attractor_sweep, "grid", lambda: iter(SETTINGS))
     monkeypatch.setattr(attractor_sweep, "INERTIAS", (0.0, 0.5))
     monkeypatch.setattr(attractor_sweep, "STEPS", 2)
-
-    def backwards(function: Any, tasks: list[Any], processes: int) -> Any:
-        return reversed([(index, partial(function, *task)) for index, task in enumerate(tasks)])
-
-    monkeypatch.setattr(attractor_sweep, "run_tasks", backwards)
+    monkeypatch.setattr(attractor_strengths, "STEPS", 3)
+    for module in (attractor_sweep, attractor_strengths):
+        monkeypatch.setattr(module, "run_tasks", backwards)
     return torch.rand(24, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
-def test_rows_are_in_the_order_of_the_grid(few):
-    rows = attractor_sweep.run(few[:16], few[16:], epochs=1)
-    assert [row["changes"] for row in rows] == [{**network, **recipe} for _, network, recipe in PAPER[:3]]
-    assert attractor_sweep.run(few[:16], few[16:], epochs=1, processes=2) == rows
-    assert attractor_sweep.run(few[:16], few[16:], epochs=1, limit=1, processes=2) == rows[:1]
+def test_rows_are_in_the_order_of_the_grid(digits):
+    rows = attractor_sweep.run(digits[:16], digits[16:], epochs=1)
+    assert [row["changes"] for row in rows] == [{**network, **recipe} for _, network, recipe in SETTINGS]
+    assert attractor_sweep.run(digits[:16], digits[16:], epochs=1, processes=2) == rows
+    assert attractor_sweep.run(digits[:16], digits[16:], epochs=1, limit=1, processes=2) == rows[:1]
 
 
-def test_the_papers_strengths_can_be_the_best_in_testing(few):
-    tried = attractor_sweep.STRENGTHS["paper"]
-    assert {1.0, 5.0} <= set(tried)
-    rows = attractor_sweep.run(few[:16], few[16:], epochs=1)
-    assert all(row[task]["strength"] in tried for row in rows for task in ("masked", "masked_pinned", "noisy"))
-    assert "Best λ in training and in testing" in best_strengths({"rows": rows}).text
+def test_every_strength_of_training_with_every_one_of_testing(digits):
+    rows = attractor_strengths.run(digits[:16], digits[16:], epochs=1, device="cpu", processes=2)
+    tried = {(row["hold"], row["trained"], row["tested"]) for row in rows}
+    assert len(tried) == len(rows) == 2 * 3 * 4
+    assert {("pair", 5.0, 1.0), ("site", 5.0, 1.0)} <= tried
+    assert all(0 <= row[task]["step"] <= 3 for row in rows for task in ("masked", "noisy"))
+    table = strengths({"outcome": {"rows": rows, "train": 16}})
+    assert table.count("\n| pair |") == 12
+    assert "1 epochs on 16 digits" in table
+
+
+@pytest.mark.parametrize(("better", "verdict"), [((), "holds"), (("noisy",), "holds with conditions")])
+def test_the_verdict(better, verdict):
+    rows = []
+    for hold in ("site", "pair"):
+        for trained in (1.0, 5.0):
+            for tested in (1.0, 5.0):
+                best = 0.1 if (trained, tested) == (5.0, 1.0) else 0.2
+                tasks = {task: {"best": best, "step": 1} for task in ("masked", "noisy")}
+                if (trained, tested) == (1.0, 5.0):
+                    tasks |= {task: {"best": 0.05, "step": 1} for task in better}
+                rows.append({"hold": hold, "trained": trained, "tested": tested, "epochs": 20, **tasks})
+    found = best_strengths({"rows": rows, "train": 50000})
+    assert found.verdict == verdict
+    assert "with 5 and 1 0.1000" in found.text

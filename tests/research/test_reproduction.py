@@ -206,7 +206,7 @@ def test_claims_of_the_attractor_paper():
 
 
 @pytest.mark.parametrize(
-    "name", ["error is not monotone in t (masked)", "masked prediction is best in the first steps"]
+    "name", ["error grows after its least (masked)", "masked prediction is best in the first steps"]
 )
 def test_masked_prediction_over_all_pixels(name):
     made = attractor_outcome()
@@ -263,7 +263,7 @@ def test_couplings_that_did_not_come_to_rest_judge_nothing(alignment):
 
 
 def test_claims_of_the_block_need_all_its_epochs():
-    name = "error is not monotone in t (masked, recurrent block)"
+    name = "error grows after its least (masked, recurrent block)"
     made = attractor_outcome()
     assert network.block(name)(made).verdict is HOLDS
     made["backprop"]["recurrent-masked"]["training"] = [0.1] * 40

@@ -83,17 +83,18 @@ CONTRADICTIONS = (
     ),
     Contradiction(
         "contradiction-att-initial", "initial couplings",
-        "section V-B: uniform in ±1/(2d)",
+        "section V-B: in ±1/(2d), the distribution not said",
         "the notebook: smaller",
-        "As in the paper.",
+        "Uniform in ±1/(2d).",
         "Uniform in ±1/(2d²).",
         otherwise="no option: the norm, which is held, follows from it",
     ),
     Contradiction(
         "contradiction-att-held", "which norm is held",
-        "section V-B: “the L2 norm of the matrix is kept fixed”",
-        "section II-C: “fixing the norm of J_ij”, which is one block of many",
-        "The norm of each site's row of blocks, so that sites stay independent.",
+        "sections II-C, V-B: “the norm of J_ij”, “the L2 norm of the matrix is kept fixed”",
+        "the notebook: another norm",
+        "In `paper` the norm of all couplings of a site, which is our choice: a site can then choose which others it "
+        "listens to. The paper's own is an option, and judged beside it.",
         "The root mean square of all couplings together.",
         (Option("training", {"hold": "pair"}),),
     ),

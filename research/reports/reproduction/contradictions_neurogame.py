@@ -15,20 +15,20 @@ CONTRADICTIONS = (
         "contradiction-guarantees", "what is proved",
         "abstract: “theoretical convergence guarantees”, and a characterised trade-off of fairness and sensitivity",
         "no section does: Theorem 1 is an approximation, section 4.3 asserts convergence, and no λ is varied",
-        "Limits are measured ([limits](#ngt-consistent)); a fixed λ changes no accuracy by more than seeds do "
+        "Limits are measured ([limits](#ngt-consistent)), and what a fixed λ does to the accuracy "
         "([λ](#ngt-trade-off)).",
         otherwise="nothing to choose",
     ),
     Contradiction(
         "contradiction-outperforms", "who is better",
-        "section 1: it “outperforms standard and efficient transformer baselines”",
+        "section 1: it “outperforms standard and efficient transformer baselines”; abstract: “some” of them",
         "Table 5: BERT-Base, its own encoder, is above it on both sets",
         "Measured beside the first token's vector on the same encoder: [section 7.4](#ngt-competitive).",
         otherwise="nothing to choose",
     ),
     Contradiction(
         "contradiction-cost", "cost of the estimates",
-        "sections 1, 4.3, Table 2: O(K n)",
+        "section 1: O(K n); sections 4.3, 6, Table 2: O(K n + n² T), of which K n is the sampling",
         "Algorithm 1, lines 34 to 48: K samples for every pair of tokens, O(K n²) evaluations of v",
         "One set of K coalitions serves the Shapley values of all tokens, another the Banzhaf values and all pairs, by "
         "matrix products. Low-rank couplings make the layer linear in n.",
@@ -54,7 +54,7 @@ CONTRADICTIONS = (
     Contradiction(
         "contradiction-monotone", "properties of v",
         "section 3.2: v is monotone, and bounded by some M",
-        "Eq. 2: a norm, which falls where vectors cancel, and whose bound is another for each text",
+        "Eq. 2: a norm, which falls where vectors cancel; bounded it is, for each text",
         "The preset `default` divides by the sum of the lengths, which bounds v by 1. Neither preset makes v monotone. "
         "A grounded game has v in [0, 1].",
         options=(Option("layer", {"units": "share"}), Option("layer", {"activation": "tanh"})),
@@ -121,7 +121,8 @@ CONTRADICTIONS = (
     Contradiction(
         "contradiction-spins", "what the classifier reads",
         "sections 3.11, 3.12: z, the sum of α_i v_i, with one spin for each token",
-        "section 7.3: “the resulting equilibrium spins are passed to the classifier”; section 7.4: 128 spins",
+        "section 7.3: “the resulting equilibrium spins are passed to the classifier”; section 7.4: 128 spins, which "
+        "may be one for each token, since texts are padded to 128",
         "The first. The second is a pooling head of its own, with its own row in the tables.",
         "tanh of a projection of the first token's vector to 128 numbers.",
         (Option("recipe", {"head": "spins"}), Option("recipe", {"head": "released"})),
@@ -132,6 +133,34 @@ CONTRADICTIONS = (
         "Eq. 32: exp(v(C_k) / γ) / p(C_k)",
         "Eq. 32.",
         otherwise="no option: the text is a slip",
+    ),
+    Contradiction(
+        "contradiction-proposal", "dividing by the proposal",
+        "Eq. 32, Algorithm 1, line 19: exp(v / γ) / p",
+        "sections 5.1, 6: exp(v / γ), without p",
+        "Eq. 32. Without p the estimates of Shapley and of Banzhaf values would have different limits.",
+        otherwise="no option",
+    ),
+    Contradiction(
+        "contradiction-factors", "factors of 2^n",
+        "sections 1, 4.3: the estimates avoid “explicit 2^n factors”",
+        "Algorithm 1, lines 27 to 29 and 38 to 43: divided by p = 1 / 2^(n - 1)",
+        "In logarithms, where the factor is a constant that cancels.",
+        otherwise="nothing to choose",
+    ),
+    Contradiction(
+        "contradiction-sampling", "where coalitions are drawn",
+        "section 4.3: sampling “concentrates samples on high-value coalitions”",
+        "section 4.2.1: coalitions are drawn uniformly, and weighted afterwards",
+        "Uniformly in `paper`. Proposals that do concentrate are an option.",
+        options=(Option("layer", {"proposal": "tilted"}),),
+    ),
+    Contradiction(
+        "contradiction-magnetisation", "what α is",
+        "section 3.9: α_i is the magnetisation",
+        "section 3.8: α_i = (1 + ⟨s_i⟩) / 2",
+        "Section 3.8.",
+        otherwise="`magnetization` is in every output too",
     ),
     Contradiction(
         "contradiction-permutations", "Eq. 34",

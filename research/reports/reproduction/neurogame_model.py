@@ -42,7 +42,8 @@ ABSTRACT = Section(
             headline=True,
         ),
         Entry(
-            "ngt-trade-off", "abstract", "The interpolation parameter governs a trade-off of fairness and sensitivity.",
+            "ngt-trade-off", "abstract",
+            "λ matters to the accuracy (the paper: it governs a trade-off of fairness and sensitivity).",
             classifiers.changed("lambda-0", "lambda-1", text="λ = 0 is Banzhaf alone, λ = 1 Shapley alone."),
             ("nli-ablations",), "a fixed λ moves the accuracy by more than seeds do",
             ("research/experiments/nli_paper.py",), ("tests/attention/test_ablations.py::test_a_fixed_gate",),
@@ -76,7 +77,7 @@ GAME = Section(
         ),
         Entry(
             "ngt-bounded", "section 3.2", "Boundedness: there is an M with |v(C)| ≤ M.", games.bounded, ("theory",),
-            "one M serves every text: v is at most 1; with conditions if each text has its own M",
+            "each text has an M",
             ("spinformer.games.norm:NormGame",),
             ("tests/games/test_game.py::test_value_is_the_length_of_the_sum",),
         ),
@@ -146,7 +147,7 @@ SPINS = Section(
         ),
         _ngt("11-13", "Attention α_i = P(s_i = +1) = (1 + ⟨s_i⟩) / 2 under the Gibbs distribution, in [0, 1].",
              "spinformer.ising.exact:exact_magnetization", f"{ISING}::test_exact_sums_equal_loops"),
-        _ngt("14", "The sum of α_i is the expected number of active tokens; it is not 1.",
+        _ngt("14", "The sum of α_i is the expected number of active tokens; it need not be 1.",
              "spinformer.ising.exact:exact_magnetization", f"{ISING}::test_exact_sums_equal_loops"),
         untested(
             "ngt-complexity-of-meaning", "section 3.8, remark 3",
@@ -205,7 +206,7 @@ MEAN_FIELD = Section(
         _ngt("26-27", "Output of an attention head, and of all heads together.", "layer",
              f"{LAYER}::TestUse::test_heads_are_independent"),
         Entry(
-            "ngt-heads", "section 3.11.2", "Several heads capture different patterns.",
+            "ngt-heads", "section 3.11.2", "More heads are more accurate (the paper: they capture different patterns).",
             classifiers.changed("heads-4", "heads-12", expect="better"), ("nli-ablations",),
             "more heads raise the accuracy by more than seeds do", ("research/experiments/nli_paper.py",),
             (f"{LAYER}::TestUse::test_heads_are_independent",),

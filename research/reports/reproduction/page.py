@@ -29,8 +29,8 @@ RENDER = "spinformer reproduce all --from-results"
 OPENING = """# Do the papers hold?
 
 After this page you know, for each claim, equation, table and figure of both papers, what we ran and what came out, and
-whether it holds where it could be tested. [Below](#where-the-papers-contradict-themselves) is every place where a paper
-contradicts itself or its authors' code, and what we chose.
+whether it holds where it could be tested. [Below](#where-the-papers-contradict-themselves) is every place that we
+found where a paper contradicts itself or its authors' code, and what we chose.
 
 ```console
 spinformer reproduce all --from-results   # write this page and all other documents again, from research/results

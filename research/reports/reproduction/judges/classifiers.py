@@ -171,22 +171,26 @@ def _by_class(outcome: Record, job: str, name: str) -> dict[str, float]:
 
 
 def changed(*names: str, text: str = "", expect: Effect = "moves") -> Callable[[Record], Finding]:
-    """A judge of changes of the paper's layer by the accuracy on SNLI test, beside what seeds alone do to it.
+    """A judge of changes of the paper's layer by the accuracy on both sets, beside what seeds alone do to it.
 
     expect: what must be true of them: one "moves" it, or makes it "worse", or "better", by more than twice the standard
     deviation over seeds of the layer as it is; or "best": none is better, and one is worse (with conditions: none is
-    either).
+    either). With conditions too if it is true on one set alone.
     """
 
     def judge(ablations: Record) -> Finding:
-        paper = accuracies(runs_of(ablations, "paper"), "snli_test")
-        gaps = {name: fmean(accuracies(runs_of(ablations, name), "snli_test")) - fmean(paper) for name in names}
-        limit = 2 * stdev(paper)
-        better, worse = max(gaps.values()) > limit, min(gaps.values()) < -limit
-        shown = ", ".join(f"{name.replace('-', ' ', 1)} {gap:+.2f}" for name, gap in gaps.items())
-        found = f"SNLI test minus that of the layer as it is, {spread(paper)}: {shown}. {text}".strip()
-        full = {"moves": better or worse, "worse": worse, "better": better, "best": worse and not better}[expect]
-        return graded(full, expect == "best" and not better, found)
+        full, part, shown = [], [], []
+        for key, title in (("snli_test", "SNLI test"), ("mnli_dev_matched", "MNLI matched")):
+            paper = accuracies(runs_of(ablations, "paper"), key)
+            gaps = {name: fmean(accuracies(runs_of(ablations, name), key)) - fmean(paper) for name in names}
+            limit = 2 * stdev(paper)
+            better, worse = max(gaps.values()) > limit, min(gaps.values()) < -limit
+            cases = {"moves": better or worse, "worse": worse, "better": better, "best": worse and not better}
+            full.append(cases[expect])
+            part.append(expect == "best" and not better)
+            changes = ", ".join(f"{name.replace('-', ' ', 1)} {gap:+.2f}" for name, gap in gaps.items())
+            shown.append(f"{title} minus that of the layer as it is, {spread(paper)}: {changes}")
+        return graded(all(full), any(full) or any(part), f"{'; '.join(shown)}. {text}".strip())
 
     return judge
 
