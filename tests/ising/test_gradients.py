@@ -91,8 +91,10 @@ def test_steps_taken_again_are_those_of_the_plain_form(solver, correction, kind,
 
 def test_only_samples_that_need_it_take_their_steps_again(monkeypatch):
     taken = []
-    again = solver_module._again
-    monkeypatch.setattr(solver_module, "_again", lambda tensors, *rest: taken.append(tensors) or again(tensors, *rest))
+    again = solver_module.through_plain_steps
+    monkeypatch.setattr(
+        solver_module, "through_plain_steps", lambda tensors, *rest: taken.append(tensors) or again(tensors, *rest)
+    )
     system = System()
     losses = system.losses(**few_steps("anderson"))
     torch.autograd.grad(losses[CONVERGED].sum(), system.leaves, retain_graph=True, materialize_grads=True)

@@ -1,7 +1,9 @@
 """Checks of what comes in. Every message says what was expected and what came."""
 
 import math
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 
 import torch
@@ -68,6 +70,8 @@ def positive(name: str, value: float | Tensor) -> None:
     if isinstance(value, Tensor):
         if value.is_complex() or value.dtype == torch.bool:
             raise TypeError(f"{name} must hold real numbers; got {value.dtype}")
+        if _wait(value, lambda: value.detach().log().sum(), lambda: positive(name, value)):
+            return
         good = value.is_meta or bool(((value > 0) & (value < torch.inf)).all())
     else:
         number(name, value)
@@ -128,7 +132,10 @@ def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
     """
     if torch.compiler.is_compiling():
         return
-    total = tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
+    wide = torch.promote_types(tensor.dtype, torch.float32)
+    if _wait(tensor, lambda: tensor.detach().sum(dtype=wide), lambda: finite(name, tensor, **origins)):
+        return
+    total = tensor.detach().sum(dtype=wide)
     if not math.isfinite(total.item()) and not bool(torch.isfinite(tensor).all()):
         for origin, source in origins.items():
             finite(origin, source)
@@ -146,7 +153,52 @@ def mask(name: str, tensor: Tensor | None, expected: Sequence[int], device: torc
         raise TypeError(f"{name} must be boolean or 0/1 integers (true = a real token); got {tensor.dtype}")
     shape(name, tensor, expected)
     result = tensor.to(device=device, dtype=torch.bool)
-    if not torch.compiler.is_compiling() and not bool(result.any(-1).all()):
-        empty = (~result.any(-1)).nonzero().flatten().tolist()
-        raise ValueError(f"{name} has no token at all in row(s) {empty}; every row needs at least one")
+    if not torch.compiler.is_compiling():
+        _every_row(name, result)
     return result
+
+
+def _every_row(name: str, rows: Tensor) -> None:
+    if _wait(rows, lambda: rows.sum(-1).log().sum(), lambda: _every_row(name, rows)) or bool(rows.any(-1).all()):
+        return
+    empty = (~rows.any(-1)).nonzero().flatten().tolist()
+    raise ValueError(f"{name} has no token at all in row(s) {empty}; every row needs at least one")
+
+
+class _Waiting(threading.local):
+    """Of a thread: numbers that are not finite where a check may fail, and the checks themselves; None outside."""
+
+    looks: list[tuple[Tensor, Callable[[], None]]] | None = None
+
+
+_WAITING = _Waiting()
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Looks at what tensors on a GPU hold wait for the end of the block: there one wait for the device serves them all.
+
+    Work is queued on the device meanwhile. In a CUDA graph, which allows no look, there is none.
+    """
+    if _WAITING.looks is not None:
+        yield
+        return
+    _WAITING.looks = []
+    try:
+        yield
+        looks = _WAITING.looks
+    finally:
+        _WAITING.looks = None
+    if looks and not torch.cuda.is_current_stream_capturing():
+        total = torch.stack([number for number, _ in looks]).sum()
+        if not math.isfinite(total.item()):
+            for _, check in looks:
+                check()
+
+
+def _wait(tensor: Tensor, number: Callable[[], Tensor], check: Callable[[], None]) -> bool:
+    """Whether the check is postponed. number: gives one number, not finite where the check may fail."""
+    if _WAITING.looks is None or not tensor.is_cuda:
+        return False
+    _WAITING.looks.append((number().float(), check))
+    return True

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer._base.precision import safe_divide
+from spinformer.attention.hamiltonian import Units, hamiltonian
 from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
-from spinformer.attention.settings import Settings
+from spinformer.attention.settings import LOW_RANK_INDEX, Settings
+from spinformer.attention.settle import settle_fused
 from spinformer.games import (
     Game,
     NormGame,
@@ -19,21 +20,8 @@ from spinformer.games import (
 )
 from spinformer.games.named_proposals import proposal_of
 from spinformer.games.norm import Sums
-from spinformer.games.one_pass import PLAYER_INDICES
+from spinformer.games.one_pass import PLAYER_INDICES, estimate_norm_pairs
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField
-
-# In share units, couplings whose norm is well below this are not strengthened.
-SOFTNESS = 0.1
-# Couplings have at most this part of the critical strength, beyond which the mean field would cease to be unique.
-CRITICAL = 0.95
-
-
-@dataclass(frozen=True)
-class Units:
-    """Of share units, each (B,): gain of the fields; part of the critical strength that couplings may have."""
-
-    gain: Tensor
-    part: Tensor
 
 
 @dataclass(frozen=True)
@@ -120,7 +108,11 @@ def game_attention(
         parts = low_rank_from_sums(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
         interactions = LowRankCouplings.smaller(*parts)
     else:
-        pairs = estimate_values(game, settings.pair_index, budget, seed=seed + 1, **sampled).values  # NGT Eq. 9
+        pairs = None
+        if sums and isinstance(game, NormGame) and settings.pair_index == LOW_RANK_INDEX:  # BV's coalitions are BII's
+            pairs = estimate_norm_pairs(game, sums)
+        if pairs is None:
+            pairs = estimate_values(game, settings.pair_index, budget, seed=seed + 1, **sampled).values  # NGT Eq. 9
         interactions = DenseCouplings(pairs, hollow=True)
     return attention_from_values(game, values, interactions, gate, temperature, settings, units, ess)
 
@@ -136,46 +128,19 @@ def attention_from_values(
     ess: Tensor,
 ) -> GameAttention:
     """`game_attention` from known phi and beta, (B, 2, n), and interactions; ess: (B,), passed on."""
-    shares = _normalised(values, settings)
-    fields, couplings = _hamiltonian(game, values, shares, gate, temperature, interactions, units)
-    solved = settings.solve(Ising(fields, couplings, temperature, game.mask, trusted=True))  # NGT Eq. 16
-    attention = (1 + solved.magnetization) * (0.5 if game.mask is None else 0.5 * game.mask)  # NGT Eq. 11
+    arguments = (values, gate, temperature, interactions, game.counts(), game.mask, settings, units)
+    known = settle_fused(*arguments)
+    fields, factor = known[:2] if known else hamiltonian(*arguments)
+    couplings = interactions if factor is None else interactions.scaled(factor)
+    solved = known[2] if known else settings.solve(Ising(fields, couplings, temperature, game.mask, trusted=True))
+    attention = attention_of(solved.magnetization, game.mask)
     phi, beta = values.unbind(1)
     return GameAttention(phi, beta, gate, fields, interactions, couplings, attention, ess, solved)
 
 
-def _normalised(values: Tensor, settings: Settings) -> Tensor:
-    """phi and beta, (B, 2, n), over their L1 norms or their sums."""
-    if settings.normalisation == "L1":
-        return safe_divide(values, values.abs().sum(-1, keepdim=True))
-    total = values.sum(-1, keepdim=True)
-    return total.sign() * safe_divide(values, total.abs())
-
-
-def _hamiltonian(
-    game: Game,
-    values: Tensor,
-    shares: Tensor,
-    gate: Tensor,
-    temperature: Tensor,
-    interactions: Couplings,
-    units: Units | None,
-) -> tuple[Tensor, Couplings]:
-    """Fields (B, n) and couplings: the paper's, or in units of a player's mean share.
-
-    values: phi and beta, (B, 2, n); shares: the same normalised.
-    """
-    phi, beta = shares.unbind(1)
-    field = torch.lerp(beta, phi, gate)  # NGT Eq. 6
-    if units is None:
-        return field, interactions
-    count = game.counts().to(field.dtype)
-    field = units.gain[:, None] * (count[:, None] * field - 1)
-    if game.mask is not None:
-        field = field * game.mask
-    scaled = interactions.scaled(safe_divide(count, values[:, 1].abs().sum(-1)))
-    strength = units.part * temperature / (scaled.norm() + SOFTNESS)
-    return field, scaled.scaled(strength)
+def attention_of(magnetization: Tensor, mask: Tensor | None) -> Tensor:
+    """alpha_i = (1 + <s_i>) / 2, 0 at padding                                          NGT Eq. 11"""
+    return (1 + magnetization) * (0.5 if mask is None else 0.5 * mask)
 
 
 def _mean(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
-from spinformer._base.precision import full_precision, safe_sqrt, widen
+from spinformer._base.precision import full_precision, widen
 from spinformer._base.rng import draw_seed
-from spinformer.attention.from_game import CRITICAL, Units, game_attention
+from spinformer.attention.from_game import game_attention
+from spinformer.attention.hamiltonian import CRITICAL, Units
 from spinformer.attention.output import NeuroGameOutput
 from spinformer.attention.settings import settings
 from spinformer.games import NormGame
@@ -32,7 +33,8 @@ class NeuroGameAttention(nn.Module):
     set of K coalitions serves all tokens, where Algorithm 1 draws one for each token and each pair.
 
     In evaluation the coalitions are the same in every call, or come from `generator`, and do not depend on the batch,
-    on the padding or on the order of the tokens. In training they come from `generator` or torch's global state.
+    on the padding or on the order of the tokens. In training they come from `generator` or torch's global state, and
+    tokens take random numbers by their place among the tokens.
     """
 
     def __init__(
@@ -96,6 +98,14 @@ class NeuroGameAttention(nn.Module):
         """x: (B, n, dim); mask: (B, n), true for real tokens; special: (B, n), true for special tokens, which with
         special_tokens=False do not play and get attention 0. `pooled` comes in the type of the layer's weights.
         """
+        if torch.compiler.is_compiling():
+            return self._forward(x, mask, generator, special)
+        with checks.postponed():
+            return self._forward(x, mask, generator, special)
+
+    def _forward(
+        self, x: Tensor, mask: Tensor | None, generator: torch.Generator | None, special: Tensor | None
+    ) -> NeuroGameOutput:
         checks.floating("x", x, (3,))
         if x.shape[-1] != self.dim:
             raise ValueError(f"x must have shape (B, n, {self.dim}); got {tuple(x.shape)}")
@@ -134,11 +144,11 @@ class NeuroGameAttention(nn.Module):
         checks.positive("temperature", per_head)
         temperature = per_head.repeat(batch)  # (B H,)
         flat = values.flatten(0, 1)
-        game = NormGame(flat, mask, options.activation, trusted=True)
         units = None
-        if options.units == "share":  # no coalition's sum is longer than the sum of all lengths
-            longest = safe_sqrt(game.squares).sum(-1)
-            game = game.rescaled(longest.masked_fill(longest <= 0, 1e30).reciprocal())
+        if options.units == "paper":
+            game = NormGame(flat, mask, options.activation, trusted=True, by_column=self.training)
+        else:
+            game = NormGame.of_shares(flat, mask, options.activation, by_column=self.training)
             units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))
         fixed = not self.training and generator is None
         result = game_attention(

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision, safe_divide
-from spinformer.attention.from_game import GameAttention, Units, attention_from_values, game_attention
+from spinformer.attention.from_game import GameAttention, attention_from_values, game_attention
+from spinformer.attention.hamiltonian import Units
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values

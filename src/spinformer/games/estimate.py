@@ -12,6 +12,7 @@ from spinformer._base import checks
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import as_seed, check_generator, draw_seed
 from spinformer.games.control import SquaredNormControl
+from spinformer.games.fused_pairs import fused_pairs
 from spinformer.games.game import Game
 from spinformer.games.indices import Index, Weighting, check_index
 from spinformer.games.jackknife import jackknife
@@ -184,6 +185,12 @@ class _Sample:
 
     def pairs(self, chunk: int) -> Parts:
         """Estimates for every pair: values, stderr, ess, covered, each (B, n, n), a block of rows at a time."""
+        if not self.errors and self.control is None:
+            cold = None if self.equal_weights else 1 / self.temperature
+            fused = fused_pairs(self.game, self.coalitions, self.proposal, self.weighting, cold)
+            if fused is not None:
+                unknown = fused[0].new_full((), torch.nan).expand_as(fused[0])
+                return fused[0], unknown, fused[1], torch.zeros_like(fused[0], dtype=torch.bool)
         batch, budget, n = self.coalitions.shape
         height = max(1, min(n, chunk // (batch * budget * n)))
         blocks = [slice(start, min(start + height, n)) for start in range(0, n, height)]

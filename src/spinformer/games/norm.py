@@ -1,7 +1,6 @@
 """The semantic game of the paper: a coalition is worth the length of its members' sum."""
 
 from collections.abc import Callable
-from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +10,8 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.precision import power_of_two, safe_divide, safe_sqrt, widen
 from spinformer.games.game import Game
+from spinformer.kernels.support import usable
+from spinformer.kernels.vectors import ready_vectors
 
 ACTIVATIONS = ("identity", "relu", "tanh", "log1p")
 
@@ -47,6 +48,8 @@ class NormGame(Game):
     values: (B, n, d) or (n, d), the paper's W_v x_i; mask: (B, n) or (n,), false for padding; activation: the
     paper's f; scale: a number or (B,); trusted: whether the contents of all three have been checked before. Values that
     are huge or tiny are kept divided by a power of two, and the scale times it, so that no square overflows.
+    by_column: players take random numbers by their column, and not by their vectors: cheaper, and an estimate then
+    depends on the players' order.
 
     All differences are formed without cancellation: with T = C - i, u the squared norm and r its root,
     r(T + i) - r(T) = (u(T + i) - u(T)) / (r(T + i) + r(T)).
@@ -61,6 +64,7 @@ class NormGame(Game):
         activation: str = "identity",
         scale: float | Tensor = 1.0,
         trusted: bool = False,
+        by_column: bool = False,
     ) -> None:
         checks.floating("values", values, (2, 3))
         checks.choice("activation", activation, ACTIVATIONS)
@@ -72,7 +76,7 @@ class NormGame(Game):
         if not trusted:
             checks.positive("scale", scale)
             checks.finite("values", values)
-        self.batched = values.dim() == 3
+        self.batched, self.by_column = values.dim() == 3, by_column
         values = widen(values if self.batched else values[None])
         self.batch, self.players = values.shape[:2]
         self.dtype, self.device = values.dtype, values.device
@@ -86,18 +90,35 @@ class NormGame(Game):
         scale = scale.to(self.values) if isinstance(scale, Tensor) else self.values.new_full((), scale)
         self.scale = scale.expand(self.batch) * unit
         self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
-        self.total = self.values.sum(1)  # (B, d)
+
+    @classmethod
+    def of_shares(cls, values: Tensor, mask: Tensor | None, activation: str, by_column: bool) -> "NormGame":
+        """The game with scale 1 / sum of all |v_i|: no coalition's sum is longer than 1. values: (B, n, d), checked."""
+        if not usable(values):
+            game = cls(values, mask, activation, trusted=True, by_column=by_column)
+            longest = safe_sqrt(game.squares).sum(-1)
+            game.scale = longest.masked_fill(longest <= 0, 1e30).reciprocal()
+            return game
+        game = object.__new__(cls)
+        game.batched, game.by_column, game.activation, game.mask = True, by_column, activation, mask
+        (game.batch, game.players), game.dtype, game.device = values.shape[:2], values.dtype, values.device
+        game.values, game.squares, game.scale, _ = ready_vectors(values, mask)
+        return game
+
+    @cached_property
+    def total(self) -> Tensor:
+        """sum of all, (B, d)."""
+        return self.values.sum(1)
+
+    @cached_property
+    def grand(self) -> Tensor:
+        """|sum of all|^2, (B,)."""
+        return self.total.square().sum(-1)
 
     @cached_property
     def alignment(self) -> Tensor:
         """v_i . sum of all, (B, n)."""
         return torch.bmm(self.values, self.total[..., None]).squeeze(-1)
-
-    def rescaled(self, scale: Tensor) -> "NormGame":
-        """The same game with another scale of `self.values`, (B,), positive."""
-        twin = copy(self)
-        twin.scale = scale
-        return twin
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f(scale |S_C|) by one matrix product."""
@@ -105,9 +126,9 @@ class NormGame(Game):
         return self.value_of(sums.square().sum(-1))  # NGT Eq. 2
 
     @property
-    def vectors(self) -> Tensor:
-        """The players' own, as they enter the sums."""
-        return self.values
+    def vectors(self) -> Tensor | None:
+        """The players' own, as they enter the sums; None where they are known by their column."""
+        return None if self.by_column else self.values
 
     def value_of(self, square: Tensor) -> Tensor:
         """v as a function of the squared norm; `square` is (B, ...)."""

@@ -16,7 +16,9 @@ from spinformer.games.game import Game
 from spinformer.games.indices import INDICES
 from spinformer.games.norm import NormGame, Sums
 from spinformer.games.proposals import SizeWeighted
-from spinformer.games.twins import mean_of_twins
+from spinformer.games.twins import mean_of_twin_pairs, mean_of_twins
+from spinformer.kernels.controlled_pairs import can_control_pairs, control_pairs
+from spinformer.kernels.players import can_value_players, value_players
 
 PLAYER_INDICES = ("SV", "BV")
 
@@ -37,6 +39,8 @@ def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor | int, sha
     """
     checks.instance("game", game, NormGame)
     checks.at_least("budget", budget, 2)
+    if game.activation in ("identity", "relu") and can_value_players(game.values, budget):
+        return _fused(game, budget, as_seed(seed), shared)
     coalitions = _draw_players(game, budget, as_seed(seed), shared)
     control = SquaredNormControl(game)
     sums = game.sums(coalitions)
@@ -48,6 +52,29 @@ def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor | int, sha
         values = values * game.mask[:, None]
     values = mean_of_twins(values, game.twins())
     return NormValues(values, Sums(*(part[:, budget:] for part in sums)))
+
+
+@full_precision
+def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
+    """BII from the sums of its coalitions, with the control variate, (B, n, n)
+
+    What `estimate_values` gives for BII from the seed of these coalitions. None where there is no operator for it.
+    """
+    if game.activation not in ("identity", "relu") or not can_control_pairs(game.values, sums.products.shape[1]):
+        return None
+    arguments = (game.squares, game.alignment, game.grand, game.scale, game.mask, game.counts())
+    pairs, *_ = control_pairs(game.values, sums.products, sums.inside, sums.square.squeeze(-1), *arguments)
+    return mean_of_twin_pairs(pairs, game.twins())
+
+
+def _fused(game: NormGame, budget: int, seed: Tensor, shared: bool) -> NormValues:
+    """The same by the operator of `spinformer.kernels.players`."""
+    rank = game.order() if not game.by_column else None if game.mask is None else game.mask.cumsum(-1) - 1
+    values, products, totals, game.alignment, game.grand, inside, *_ = value_players(
+        game.values, game.squares, game.scale, game.mask, game.counts(), rank, seed, budget, shared
+    )
+    sums = Sums(inside[:, budget : 2 * budget], totals[..., None], products)
+    return NormValues(mean_of_twins(values, game.twins()), sums)
 
 
 def _draw_players(game: Game, budget: int, seed: Tensor, shared: bool) -> Tensor:

@@ -2,8 +2,9 @@
 
 from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
 from spinformer.ising.exact import MAX_SPINS, exact_magnetization, free_energy, glauber, log_partition
-from spinformer.ising.mean_field import MeanField, mean_field
+from spinformer.ising.mean_field import mean_field
 from spinformer.ising.model import Ising
+from spinformer.ising.steps import MeanField
 
 __all__ = [
     "MAX_SPINS",

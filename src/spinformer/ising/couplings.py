@@ -10,6 +10,8 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.precision import power_of_two, widen
 from spinformer.ising.lanczos import leading_vector
+from spinformer.kernels.spins import LANCZOS_STEPS, form_of
+from spinformer.kernels.spins import leading_vector as fused_leading_vector
 
 
 class Couplings(ABC):
@@ -66,7 +68,7 @@ class Couplings(ABC):
         """base + alpha J x, all (B, n, 1)."""
         return torch.add(base, self.product(x), alpha=alpha)
 
-    def norm(self, steps: int = 8) -> Tensor:
+    def norm(self, steps: int = LANCZOS_STEPS) -> Tensor:
         """Largest |eigenvalue|, (B,), a lower bound: |J x| for the unit vector x of `steps` Lanczos steps.
 
         The start is |J 1|, which permutes with the spins. Gradients pass through the last product only; where x has
@@ -75,9 +77,12 @@ class Couplings(ABC):
         with torch.no_grad():
             first = self.tensors()[0]
             unit = power_of_two(self.size())  # (B,)
-            near = self.scaled(1 / unit)
-            start = near.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
-            x = leading_vector(near.product, start, steps)
+            if steps == LANCZOS_STEPS and form_of(list(self.tensors())) is not None:
+                x = fused_leading_vector(list(self.tensors()), 1 / unit)[..., None]
+            else:
+                near = self.scaled(1 / unit)
+                start = near.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
+                x = leading_vector(near.product, start, steps)
         return (self.product(x).squeeze(-1) / unit[:, None]).norm(dim=-1) * unit
 
 

@@ -1,7 +1,6 @@
 """Mean-field equations of an Ising model, solved sample by sample."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -10,30 +9,14 @@ from torch.autograd.function import once_differentiable
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
-from spinformer.ising.anderson import Anderson
-from spinformer.ising.implicit import KINDS, attach, kind_of
+from spinformer.ising.fused import can_solve, solve
+from spinformer.ising.implicit import attach, kind_of
 from spinformer.ising.model import Ising
-from spinformer.ising.stopping import all_done
+from spinformer.ising.steps import MeanField, Options, iterate, through_plain_steps
 
 Correction = Literal["naive", "tap"]
 Backward = Literal["implicit", "unrolled"]
 Solver = Literal["damped", "anderson", "sequential"]
-Options = tuple[int, float, float, str, str]  # max_steps, damping, tol, correction, solver
-
-
-@dataclass(frozen=True)
-class MeanField:
-    """magnetization: m, (B, n); residual: max_i |F(m)_i - m_i| of the undamped map F, (B,); converged: residual <= tol,
-    (B,); steps: updates taken, (B,). With `return_trajectory`, for 0, 1, 2 ... steps: trajectory: m, (B, steps + 1, n);
-    residuals: the residual, (B, steps + 1).
-    """
-
-    magnetization: Tensor
-    residual: Tensor
-    converged: Tensor
-    steps: Tensor
-    trajectory: Tensor | None = None
-    residuals: Tensor | None = None
 
 
 @full_precision
@@ -84,14 +67,18 @@ def mean_field(
         if ising.mask is not None:
             start = start * ising.mask
     options: Options = (max_steps, damping, tol, correction, solver)
+    unrolled = backward == "unrolled"
+    if not return_trajectory and can_solve(ising.couplings, correction, solver, unrolled):
+        m, residual, steps = solve(ising, start, options, unrolled)
+        return MeanField(m, residual, residual <= tol, steps)
     if backward == "unrolled" or not torch.is_grad_enabled():
-        return _iterate(ising, start, options, return_trajectory, int(backward == "unrolled"))
+        return iterate(ising, start, options, return_trajectory, int(backward == "unrolled"))
     if torch.compiler.is_compiling():
-        solved = _iterate(ising, start, options, return_trajectory)
+        solved = iterate(ising, start, options, return_trajectory)
         m, steps = solved.magnetization.detach(), solved.magnetization
     else:
         with torch.no_grad():
-            solved = _iterate(ising.detached(), start, options, return_trajectory)
+            solved = iterate(ising.detached(), start, options, return_trajectory)
         m = solved.magnetization
         tensors = (start, ising.fields, ising.temperature, *ising.couplings.tensors())
         steps = _Steps.apply(m, ising.mask, kind_of(ising.couplings), options, *tensors)
@@ -108,7 +95,7 @@ def check_solver(max_steps: int, damping: float, tol: float) -> None:
 
 
 class _Steps(torch.autograd.Function):
-    """Forward: m, to which `_iterate` came without a graph. Backward: the same steps again, with a graph, of those
+    """Forward: m, to which `iterate` came without a graph. Backward: the same steps again, with a graph, of those
     samples that have a gradient.
     """
 
@@ -129,74 +116,9 @@ class _Steps(torch.autograd.Function):
             rows = gradient.any(-1).nonzero().squeeze(-1)
             needed = [i for i, need in enumerate(ctx.needs_input_grad[4:]) if need]
             parts = [tensor[rows].requires_grad_(i in needed) for i, tensor in enumerate(tensors)]
-            again = _again(parts, None if mask is None else mask[rows], ctx.kind, ctx.options, gradient[rows])
+            again = through_plain_steps(
+                parts, None if mask is None else mask[rows], ctx.kind, ctx.options, gradient[rows]
+            )
             for i, slope in zip(needed, again, strict=True):
                 slopes[i] = slope.new_zeros(tensors[i].shape).index_copy_(0, rows, slope)
         return (None, None, None, None, *slopes)
-
-
-@full_precision
-def _again(
-    tensors: list[Tensor], mask: Tensor | None, kind: str, options: Options, gradient: Tensor
-) -> tuple[Tensor, ...]:
-    """Gradients through the steps, of those that need one among start, fields, temperature and couplings' tensors."""
-    start, fields, temperature, *couplings = tensors
-    with torch.enable_grad():
-        ising = Ising(fields, KINDS[kind].of(couplings), temperature, mask, trusted=True)
-        m = _iterate(ising, start, options).magnetization
-    needed = [tensor for tensor in tensors if tensor.requires_grad]
-    return torch.autograd.grad(m, needed, gradient, materialize_grads=True)
-
-
-def _iterate(
-    ising: Ising, m: Tensor, options: Options, return_trajectory: bool = False, least_steps: int = 0
-) -> MeanField:
-    """The state after the steps that `options` ask for, and at least so many."""
-    max_steps, damping, tol, correction, solver = options
-    update = ising.mapping(correction)
-    m = m[..., None]  # columns, (B, n, 1), and one number a sample, (B, 1, 1), as long as the loop runs
-    step = _stepper(ising, m, damping, solver)
-    gap = update(m) - m
-    residual = _largest(gap)
-    path, residuals = [m], [residual]
-    steps = torch.zeros_like(residual, dtype=torch.long)
-    every = 1 if return_trajectory or solver == "sequential" else None  # a needless sweep costs more than a check
-    for count in range(max_steps):
-        active = (residual > tol) | (count < least_steps)
-        if count >= least_steps and all_done(active, count, every):
-            break
-        m = torch.where(active, step(m, gap), m)
-        steps = steps + active
-        gap = update(m) - m
-        residual = _largest(gap)
-        if return_trajectory:
-            path.append(m)
-            residuals.append(residual)
-    trajectory = torch.cat(path, -1).mT if return_trajectory else None  # (B, steps + 1, n)
-    history = torch.cat(residuals, -1).squeeze(1) if return_trajectory else None  # (B, steps + 1)
-    residual = residual.flatten()
-    return MeanField(m.squeeze(-1), residual, residual <= tol, steps.flatten(), trajectory, history)
-
-
-def _largest(gap: Tensor) -> Tensor:
-    """max_i |F(m)_i - m_i|, (B, 1, 1)."""
-    return torch.linalg.vector_norm(gap.detach(), torch.inf, dim=1, keepdim=True)
-
-
-def _stepper(ising: Ising, like: Tensor, damping: float, solver: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """A function of the state m and of F(m) - m that gives the next state, all columns."""
-    if solver == "damped":
-        return lambda m, gap: torch.add(m, gap, alpha=damping)
-    if solver == "anderson":
-        return Anderson(like, damping).mix
-    matrix = ising.couplings.dense()
-
-    def sweep(m: Tensor, gap: Tensor) -> Tensor:
-        spins = list(m.squeeze(-1).unbind(-1))
-        for i in range(ising.spins):
-            field = ising.fields[:, i] + (matrix[:, i] * torch.stack(spins, -1)).sum(-1)
-            spin = torch.tanh(field / ising.temperature)
-            spins[i] = spin if ising.mask is None else spin * ising.mask[:, i]  # padding acts on no one
-        return torch.stack(spins, -1)[..., None]
-
-    return sweep

@@ -1,0 +1,115 @@
+"""Fields, couplings and mean field in share units as one operator, on a GPU.
+
+Its twin: `spinformer.attention.hamiltonian` and `spinformer.ising.mean_field`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer._base.outside import outside_operators
+from spinformer._base.precision import full_precision
+from spinformer.attention.hamiltonian import Units, hamiltonian
+from spinformer.attention.settings import Settings
+from spinformer.ising import Couplings, DenseCouplings, Ising, MeanField, mean_field
+from spinformer.ising.mean_field import Solver
+from spinformer.kernels.share_units import dense_form, settle, settle_backward
+
+Options = tuple[int, float, float, bool]  # max_steps, damping, tol, anderson
+
+
+def settle_fused(
+    values: Tensor,
+    gate: Tensor,
+    temperature: Tensor,
+    interactions: Couplings,
+    counts: Tensor,
+    mask: Tensor | None,
+    settings: Settings,
+    units: Units | None,
+) -> tuple[Tensor, Tensor, MeanField] | None:
+    """Fields, the factor of the interactions and the mean field, as `hamiltonian` takes its arguments
+
+    None where the operator is not for these: other units, or couplings that are not a matrix that a program keeps.
+    """
+    usual = (settings.normalisation, settings.correction, settings.backward) == ("L1", "naive", "implicit")
+    if units is None or not usual or settings.solver == "sequential" or not isinstance(interactions, DenseCouplings):
+        return None
+    if dense_form(interactions.matrix) is None:
+        return None
+    options = (settings.max_steps, settings.damping, settings.tol, settings.solver == "anderson")
+    arguments = (values, gate, interactions.matrix, temperature, units.gain, units.part, mask, counts)
+    fields, factor, m, residual, steps, *_ = settle(*arguments, *options)
+    return fields, factor, MeanField(m, residual, residual <= settings.tol, steps)
+
+
+@full_precision
+def plain_slopes(
+    leaves: list[Tensor], mask: Tensor | None, counts: Tensor, options: Options, gradients: list[Tensor]
+) -> tuple[Tensor, ...]:
+    """Gradients of values, gate, matrix, temperature, gain and part by the plain twin.
+
+    gradients: of fields, factor and magnetisation.
+    """
+    values, gate, matrix, temperature, gain, part = leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    max_steps, damping, tol, anderson = options
+    with torch.enable_grad():
+        interactions = DenseCouplings(matrix, hollow=True)
+        units = Units(gain, part)
+        fields, factor = hamiltonian(values, gate, temperature, interactions, counts, mask, Settings(), units)
+        assert factor is not None
+        ising = Ising(fields, interactions.scaled(factor), temperature, mask, trusted=True)
+        solver: Solver = "anderson" if anderson else "damped"
+        solved = mean_field(ising, max_steps=max_steps, damping=damping, tol=tol, solver=solver)
+    outputs = [fields, factor, solved.magnetization]
+    return torch.autograd.grad(outputs, leaves, gradients, materialize_grads=True)
+
+
+@torch.library.custom_op("spinformer::settle_slopes", mutates_args=())
+def settle_slopes(
+    gradients: list[Tensor],
+    leaves: list[Tensor],
+    mask: Tensor | None,
+    counts: Tensor,
+    kept: list[Tensor],
+    max_steps: int,
+    damping: float,
+    tol: float,
+    anderson: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of values, gate, matrix, temperature, gain and part; kept: what the operator returned."""
+    fields, factor, state, residual, _, leading, image, norm = kept
+    *slopes, numbers, solved = settle_backward(
+        *gradients, *leaves, mask, counts, fields, factor, state, residual, leading, image, norm, tol
+    )
+    slopes += [number.clone() for number in numbers[:, :3].unbind(1)]
+    if not bool(solved.all()):
+        rows = (~solved).nonzero().squeeze(-1)
+        parts, there = [leaf[rows] for leaf in leaves], None if mask is None else mask[rows]
+        options, given = (max_steps, damping, tol, anderson), [gradient[rows] for gradient in gradients]
+        again = outside_operators(plain_slopes, parts, there, counts[rows], options, given)
+        for slope, part in zip(slopes, again, strict=True):
+            slope[rows] = part
+    return slopes[0], slopes[1], slopes[2], slopes[3], slopes[4], slopes[5]
+
+
+@settle_slopes.register_fake
+def _(gradients: Any, leaves: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
+    return tuple(leaf.new_empty(leaf.shape) for leaf in leaves)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs[:8], *output)
+    ctx.options = inputs[8:]
+    ctx.mark_non_differentiable(*output[3:])
+
+
+def _slopes(ctx: Any, to_fields: Tensor, to_factor: Tensor, to_state: Tensor, *_: Any) -> tuple[Any, ...]:
+    *leaves, mask, counts = ctx.saved_tensors[:8]
+    kept = list(ctx.saved_tensors[8:])
+    slopes = settle_slopes([to_fields, to_factor, to_state], leaves, mask, counts, kept, *ctx.options)
+    return (*slopes, *[None] * 6)
+
+
+settle.register_autograd(_slopes, setup_context=_keep)

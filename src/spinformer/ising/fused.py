@@ -1,0 +1,147 @@
+"""The mean field as one operator, on a GPU: one launch forward, one backward, and one node for torch.compile.
+
+`mean_field` takes it where `spinformer.kernels.spins` has a form for the couplings. The plain iterations beside it are
+its twin. One case is left to them: the gradient of samples that did not converge, through Anderson's steps.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer._base.outside import outside_operators
+from spinformer.ising.couplings import Couplings
+from spinformer.ising.implicit import KINDS, kind_of
+from spinformer.ising.model import Ising
+from spinformer.ising.steps import Options, through_plain_steps
+from spinformer.kernels.spins import FACTORS, form_of, solve_adjoint, solve_spins, through_steps
+
+
+def can_solve(couplings: Couplings, correction: str, solver: str, unrolled: bool) -> bool:
+    """Whether the operator takes these couplings and options."""
+    if correction != "naive" or solver == "sequential" or type(couplings) not in KINDS.values():
+        return False
+    form = form_of(list(couplings.tensors()))
+    return form is not None and not (unrolled and (solver != "damped" or form.form == FACTORS))
+
+
+@torch.library.custom_op("spinformer::mean_field", mutates_args=())
+def fused_mean_field(
+    fields: Tensor,
+    temperature: Tensor,
+    start: Tensor,
+    mask: Tensor | None,
+    couplings: list[Tensor],
+    kind: str,
+    max_steps: int,
+    damping: float,
+    tol: float,
+    anderson: bool,
+    unrolled: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """m_i = tanh((h_i + sum_j J_ij m_j) / temperature): m, its residual, steps taken, and every state if unrolled."""
+    return solve_spins(
+        fields, 1 / temperature, start, mask, couplings, max_steps, int(unrolled), damping, tol, anderson, unrolled
+    )
+
+
+@torch.library.custom_op("spinformer::mean_field_backward", mutates_args=())
+def fused_mean_field_backward(
+    gradient: Tensor,
+    fields: Tensor,
+    temperature: Tensor,
+    start: Tensor,
+    mask: Tensor | None,
+    couplings: list[Tensor],
+    state: Tensor,
+    residual: Tensor,
+    steps: Tensor,
+    path: Tensor,
+    kind: str,
+    max_steps: int,
+    damping: float,
+    tol: float,
+    anderson: bool,
+    unrolled: bool,
+) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+    """Gradients of fields, temperature, start and couplings."""
+    cold = 1 / temperature
+    if unrolled:
+        inner, to_fields, to_start, to_cold = through_steps(
+            gradient, fields, cold, mask, couplings, path, steps, damping
+        )
+        to_couplings = [torch.bmm(inner.mT * cold[:, None, None], path[:, :-1])]
+        return to_fields, -to_cold * cold.square(), to_start, to_couplings
+    to_fields, to_cold, solved = solve_adjoint(gradient, fields, cold, state, residual, mask, couplings, tol)
+    to_couplings = _to_couplings(to_fields, state, couplings)
+    to_temperature, to_start = -to_cold * cold.square(), torch.zeros_like(start)
+    if not bool(solved.all()):
+        rows = (~solved).nonzero().squeeze(-1)
+        options = (max_steps, damping, tol, "naive", "anderson" if anderson else "damped")
+        tensors = [tensor[rows] for tensor in (start, fields, temperature, *couplings)]
+        there = None if mask is None else mask[rows]
+        again = outside_operators(through_plain_steps, tensors, there, kind, options, gradient[rows])
+        for whole, part in zip((to_start, to_fields, to_temperature, *to_couplings), again, strict=True):
+            whole[rows] = part
+    return to_fields, to_temperature, to_start, to_couplings
+
+
+def _to_couplings(pulled: Tensor, state: Tensor, couplings: list[Tensor]) -> list[Tensor]:
+    """Gradients of the couplings' tensors, from that of J m, (B, n)."""
+    if len(couplings) == 1:
+        return [pulled[:, :, None] * state[:, None]]
+    factors, weights, diagonal = couplings
+    g, m = pulled[..., None], state[..., None]
+    both = torch.bmm(factors.mT, torch.cat([m, g], -1))  # U' m and U' g, (B, R, 2)
+    crossed = factors * (g * m)
+    to_weights = both.prod(-1) - (crossed * factors).sum(1)
+    to_factors = torch.baddbmm(crossed, torch.cat([g, m], -1), both.mT, beta=-2).mul_(weights[:, None])
+    return [to_factors, to_weights, torch.zeros_like(diagonal)]
+
+
+@fused_mean_field.register_fake
+def _(fields: Tensor, temperature: Tensor, start: Tensor, mask: Any, couplings: Any, *options: Any) -> Any:
+    batch, n = fields.shape
+    path = fields.new_empty((batch, options[1] + 1, n) if options[-1] else (0,))
+    steps = torch.empty(batch, dtype=torch.int64, device=fields.device)
+    return fields.new_empty(batch, n), fields.new_empty(batch), steps, path
+
+
+@fused_mean_field_backward.register_fake
+def _(
+    gradient: Tensor, fields: Tensor, temperature: Tensor, start: Tensor, mask: Any, couplings: Any, *rest: Any
+) -> Any:
+    def like(tensor: Tensor) -> Tensor:
+        return tensor.new_empty(tensor.shape)
+
+    return like(fields), like(temperature), like(start), [like(tensor) for tensor in couplings]
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    fields, temperature, start, mask, couplings, *options = inputs
+    ctx.save_for_backward(fields, temperature, start, mask, *couplings, *output)
+    ctx.options = options
+    ctx.mark_non_differentiable(*output[1:])
+
+
+def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Any, ...]:
+    fields, temperature, start, mask, *rest = ctx.saved_tensors
+    couplings, output = rest[:-4], rest[-4:]
+    to_fields, to_temperature, to_start, to_couplings = fused_mean_field_backward(
+        gradient, fields, temperature, start, mask, couplings, *output, *ctx.options
+    )
+    return (to_fields, to_temperature, to_start, None, to_couplings, *[None] * len(ctx.options))
+
+
+fused_mean_field.register_autograd(_slopes, setup_context=_keep)
+
+
+def solve(ising: Ising, start: Tensor, options: Options, unrolled: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """m with its gradient, residual and steps; options: as in `mean_field`."""
+    max_steps, damping, tol, _, solver = options
+    couplings, kind = list(ising.couplings.tensors()), kind_of(ising.couplings)
+    settings = (max_steps, damping, tol, solver == "anderson", unrolled)
+    m, residual, steps, _ = fused_mean_field(
+        ising.fields, ising.temperature, start, ising.mask, couplings, kind, *settings
+    )
+    return m, residual, steps

@@ -1,0 +1,141 @@
+"""Mean interactions of all pairs of a norm game with the control variate, with nothing of size K n^2 kept."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spinformer.kernels.players import all_chances
+from spinformer.kernels.support import block, usable
+
+MAX_DRAWS = 128
+MAX_PLAYERS = 1024
+TILE = 32
+
+
+def can_control_pairs(values: Tensor, draws: int) -> bool:
+    """Whether the operator takes these vectors and so many coalitions."""
+    return usable(values) and draws <= MAX_DRAWS and values.shape[1] <= MAX_PLAYERS
+
+
+@torch.library.custom_op("spinformer::control_pairs", mutates_args=())
+def control_pairs(
+    values: Tensor,
+    products: Tensor,
+    inside: Tensor,
+    totals: Tensor,
+    squares: Tensor,
+    align: Tensor,
+    grand: Tensor,
+    scale: Tensor,
+    mask: Tensor | None,
+    counts: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """mean over k of (Delta_ij v - Delta_ij h)(C_k - ij) + BII of h,   v(C) = scale |S_C|
+
+    values: (B, n, d); products: S_k . v_i, (B, K, n); inside: membership as numbers, (B, K, n); totals: |S_k|^2,
+    (B, K); squares: |v_i|^2, (B, n); align: v_i . sum of all, (B, n); grand: |sum of all|^2, (B,); scale: (B,); mask:
+    bool, (B, n); counts: players, (B,). Returns the means (B, n, n), 0 where i = j and at padding, and what the
+    backward pass needs. Its twin: `estimate_values` with estimator "control".
+    """
+    from spinformer.kernels.device import controlled_pairs as device
+
+    (batch, n, d), draws = values.shape, products.shape[1]
+    width, tiles = block(n), -(-n // TILE)
+    chances = all_chances(width, str(values.device))
+    mean, table, closed = values.new_empty(batch, n, n), values.new_empty(batch, n, 4), values.new_empty(batch, 8)
+    sizes = inside.sum(-1)
+    given = [tensor.contiguous() for tensor in (values, products, inside, totals, sizes, squares, align, scale)]
+    device.tables[(batch,)](
+        given[5], grand.contiguous(), given[7], counts, chances, table, closed, n, width, N=min(128, block(n))
+    )
+    device.forward[(batch, tiles * tiles)](
+        *given, squares if mask is None else mask.contiguous(), table, closed, mean, n, d, draws, tiles,
+        MASKED=mask is not None, I=TILE, D=min(64, block(d)), num_warps=4,
+    )  # fmt: skip
+    return mean, sizes, table, closed
+
+
+@torch.library.custom_op("spinformer::control_pairs_backward", mutates_args=())
+def control_pairs_backward(
+    gradient: Tensor,
+    values: Tensor,
+    products: Tensor,
+    inside: Tensor,
+    totals: Tensor,
+    squares: Tensor,
+    align: Tensor,
+    scale: Tensor,
+    mask: Tensor | None,
+    counts: Tensor,
+    sizes: Tensor,
+    table: Tensor,
+    closed: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of values (through v_i . v_j alone), products, totals, squares, align, grand and scale."""
+    from spinformer.kernels.device import controlled_pairs_backward as device
+
+    (batch, n, d), draws = values.shape, products.shape[1]
+    width, tiles = block(n), -(-n // TILE)
+    to_gram, to_products = values.new_empty(batch, n, n), torch.empty_like(products)
+    to_squares, to_align, out = torch.empty_like(squares), torch.empty_like(align), values.new_empty(batch, 4)
+    to_totals = values.new_empty(batch, tiles, draws)
+    parts, rest = values.new_empty(batch, tiles, draws, 12), values.new_empty(batch, tiles, 8)
+    given = [
+        tensor.contiguous() for tensor in (gradient, values, products, inside, totals, sizes, squares, align, scale)
+    ]
+    device.backward[(batch, tiles)](
+        *given, squares if mask is None else mask.contiguous(), table, closed,
+        to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, d, draws, tiles,
+        MASKED=mask is not None, I=TILE, D=min(64, block(d)), K=block(draws), num_warps=4,
+    )  # fmt: skip
+    device.tables_backward[(batch,)](
+        parts, rest, sizes, given[-1], counts, all_chances(width, str(values.device)), closed, out,
+        n, draws, tiles, width, K=block(draws), N=min(128, block(n)),
+    )  # fmt: skip
+    to_values = torch.bmm(to_gram, given[1])
+    to_squares += out[:, :1]
+    return (
+        to_values,
+        to_products,
+        to_totals.sum(1),
+        to_squares,
+        to_align,
+        out[:, 1].clone(),
+        out[:, 2].clone(),
+    )
+
+
+@control_pairs.register_fake
+def _(values: Tensor, products: Tensor, *rest: Any) -> Any:
+    (batch, n, _), draws = values.shape, products.shape[1]
+    return tuple(values.new_empty(shape) for shape in ((batch, n, n), (batch, draws), (batch, n, 4), (batch, 8)))
+
+
+@control_pairs_backward.register_fake
+def _(
+    gradient: Any,
+    values: Tensor,
+    products: Any,
+    inside: Any,
+    totals: Any,
+    squares: Any,
+    align: Any,
+    scale: Any,
+    *rest: Any,
+) -> Any:
+    return tuple(x.new_empty(x.shape) for x in (values, products, totals, squares, align, scale, scale))
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    values, products, inside, totals, squares, align, _, scale, mask, counts = inputs
+    ctx.save_for_backward(values, products, inside, totals, squares, align, scale, mask, counts, *output[1:])
+    ctx.mark_non_differentiable(*output[1:])
+
+
+def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> Any:
+    values, products, totals, squares, align, grand, scale = control_pairs_backward(gradient, *ctx.saved_tensors)
+    return values, products, None, totals, squares, align, grand, scale, None, None
+
+
+control_pairs.register_autograd(_slopes, setup_context=_keep)

@@ -1,0 +1,75 @@
+"""The leading eigenvector of a matrix of couplings by Lanczos' method, a sample in one program."""
+
+import triton
+import triton.language as tl
+
+from spinformer.kernels.device.spins import _matrix, _product
+
+FACTORS = tl.constexpr(2)
+SLOTS = tl.constexpr(8)  # the power of two above WINDOW, and the steps of Lanczos' method
+TINY = tl.constexpr(1.2e-38)
+
+
+@triton.jit
+def _unit(x):
+    """x / |x|; 0 stays 0."""
+    return x / tl.maximum(tl.sqrt(tl.sum(x * x, 0)), TINY)
+
+
+@triton.jit
+def _leading(
+    matrix, couplings, weights, diagonal, scratch, scale, n, rank,
+    N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
+):  # fmt: skip
+    """The unit vector of largest |x' J x| after SLOTS steps of Lanczos' method from |J 1|. scale: brings J near 1."""
+    i = tl.arange(0, N)
+    known = i < n
+    slot = tl.arange(0, SLOTS)
+    basis, images = tl.zeros((SLOTS, N), tl.float32), tl.zeros((SLOTS, N), tl.float32)
+    ones = known.to(tl.float32)
+    image = scale * _product(matrix, couplings, weights, diagonal, scratch, ones, n, rank, N, R, ROWS, FORM)
+    vector = _unit(tl.where(known, tl.abs(image) + 1e-3, 0.0))
+    for step in range(SLOTS):
+        image = scale * _product(matrix, couplings, weights, diagonal, scratch, vector, n, rank, N, R, ROWS, FORM)
+        chosen = slot == step
+        basis = tl.where(chosen[:, None], vector[None, :], basis)
+        images = tl.where(chosen[:, None], image[None, :], images)
+        vector = image
+        for twice in tl.static_range(2):  # twice, against rounding
+            along = tl.sum(basis * vector[None, :], 1)
+            vector = vector - tl.sum(basis * along[:, None], 0)
+        rest, whole = tl.sqrt(tl.sum(vector * vector, 0)), tl.sqrt(tl.sum(image * image, 0))
+        vector = tl.where(rest > 1e-4 * whole, vector / tl.maximum(rest, TINY), 0.0)  # a smaller one is rounding
+    small = tl.zeros((SLOTS, SLOTS), tl.float32)
+    for place in tl.static_range(8):
+        chosen = slot == place
+        image = tl.sum(tl.where(chosen[:, None], images, 0.0), 0)
+        along = tl.sum(basis * image[None, :], 1)
+        small = tl.where(chosen[None, :], along[:, None], small)
+    small = (small + tl.trans(small)) / 2
+    for power in range(30):  # a high power of J within the basis is the projector on its leading eigenvectors
+        small = tl.sum(small[:, :, None] * small[None, :, :], 1)
+        small = small / tl.maximum(tl.max(tl.max(tl.abs(small), 1), 0), TINY)
+    lengths = tl.sum(small * small, 0)
+    best = slot == tl.argmax(lengths, 0)
+    share = tl.sum(tl.where(best[None, :], small, 0.0), 1)
+    return _unit(tl.sum(basis * share[:, None], 0))
+
+
+@triton.jit
+def leading(
+    couplings, weights, diagonal, inverse_unit, scratch, result, n, rank,
+    N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
+):  # fmt: skip
+    """`_leading` of each sample."""
+    sample = tl.program_id(0).to(tl.int64)
+    i = tl.arange(0, N)
+    size = n if FORM != FACTORS else rank
+    couplings += sample * n * size
+    weights += sample * rank
+    diagonal += sample * n
+    scratch += sample * n
+    scale = tl.load(inverse_unit + sample)
+    matrix = _matrix(couplings, n, N, FORM)
+    x = _leading(matrix, couplings, weights, diagonal, scratch, scale, n, rank, N, R, ROWS, FORM)
+    tl.store(result + sample * n + i, x, i < n)

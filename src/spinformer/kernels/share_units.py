@@ -1,0 +1,113 @@
+"""From values and interactions to the mean field in share units: one launch forward, one backward."""
+
+import torch
+from torch import Tensor
+
+from spinformer.kernels.spins import Form, form_of
+
+# The twin's constant: couplings whose norm is well below it are not strengthened.
+SOFTNESS = 0.1
+
+
+def dense_form(matrix: Tensor) -> Form | None:
+    """How a program keeps this matrix, None where it is too large."""
+    return form_of([matrix])
+
+
+@torch.library.custom_op("spinformer::settle", mutates_args=())
+def settle(
+    values: Tensor,
+    gate: Tensor,
+    matrix: Tensor,
+    temperature: Tensor,
+    gain: Tensor,
+    part: Tensor,
+    mask: Tensor | None,
+    counts: Tensor,
+    max_steps: int,
+    damping: float,
+    tol: float,
+    anderson: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """h, factor and m of h_i = gain (n f_i - 1), J = factor I, m_i = tanh((h_i + sum_j J_ij m_j) / T)
+
+    values: phi and beta, (B, 2, n); gate: (B, n); matrix: I, (B, n, n), zero diagonal; temperature, gain, part: (B,);
+    mask: bool, (B, n); counts: players, (B,). Also residual and steps, (B,), and what the backward pass needs: the
+    leading vector x of I, I x and |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
+    """
+    from spinformer.kernels.device import share_units as device
+
+    batch, n = gate.shape
+    form = dense_form(matrix)
+    if form is None:
+        raise ValueError(f"no kernel for a matrix of shape {tuple(matrix.shape)}, {matrix.dtype}")
+    fields, leading, image, state, scratch = (gate.new_empty(batch, n) for _ in range(5))
+    factor, norm, residual = (gate.new_empty(batch) for _ in range(3))
+    steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
+    given = [tensor.contiguous() for tensor in (values, gate, matrix, temperature, gain, part)]
+    device.forward[(batch,)](
+        *given, counts, counts if mask is None else mask.contiguous(), scratch,
+        fields, factor, leading, image, norm, state, residual, steps, n, max_steps, damping, tol, SOFTNESS,
+        N=form.spins, ROWS=form.rows, FORM=form.form, ANDERSON=anderson, MASKED=mask is not None, num_warps=form.warps,
+    )  # fmt: skip
+    return fields, factor, state, residual, steps, leading, image, norm
+
+
+@torch.library.custom_op("spinformer::settle_backward", mutates_args=())
+def settle_backward(
+    to_fields: Tensor,
+    to_factor: Tensor,
+    to_state: Tensor,
+    values: Tensor,
+    gate: Tensor,
+    matrix: Tensor,
+    temperature: Tensor,
+    gain: Tensor,
+    part: Tensor,
+    mask: Tensor | None,
+    counts: Tensor,
+    fields: Tensor,
+    factor: Tensor,
+    state: Tensor,
+    residual: Tensor,
+    leading: Tensor,
+    image: Tensor,
+    norm: Tensor,
+    tol: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of values, gate, matrix, and of temperature, gain and part, (B, 4); which samples have them, (B,)."""
+    from spinformer.kernels.device import share_units as device
+
+    batch, n = gate.shape
+    form = dense_form(matrix)
+    assert form is not None
+    given = [
+        tensor.contiguous()
+        for tensor in (to_state, to_fields, to_factor, values, gate, matrix, temperature, gain, part)
+    ]
+    to_values, to_gate, to_matrix = (torch.empty_like(tensor) for tensor in given[3:6])
+    to_scalars, scratch = gate.new_empty(batch, 4), gate.new_empty(batch, n)
+    solved = torch.empty(batch, dtype=torch.bool, device=gate.device)
+    device.backward[(batch,)](
+        *given, counts, counts if mask is None else mask.contiguous(), scratch,
+        fields, factor, leading, image, norm, state, residual,
+        to_values, to_gate, to_matrix, to_scalars, solved.view(torch.int8), n, tol, SOFTNESS,
+        N=form.spins, ROWS=max(16, form.rows), FORM=form.form, MASKED=mask is not None, num_warps=form.warps,
+    )  # fmt: skip
+    return to_values, to_gate, to_matrix, to_scalars, solved
+
+
+@settle.register_fake
+def _(values: Tensor, gate: Tensor, matrix: Tensor, temperature: Tensor, *rest: object) -> tuple[Tensor, ...]:
+    batch, n = gate.shape
+    steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
+    rows, numbers = [gate.new_empty(batch, n) for _ in range(4)], [gate.new_empty(batch) for _ in range(3)]
+    return rows[0], numbers[0], rows[1], numbers[1], steps, rows[2], rows[3], numbers[2]
+
+
+@settle_backward.register_fake
+def _(to_fields: Tensor, to_factor: Tensor, to_state: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+    values, gate, matrix = rest[:3]
+    solved = torch.empty(len(gate), dtype=torch.bool, device=gate.device)
+    slopes = [tensor.new_empty(tensor.shape) for tensor in (values, gate, matrix)]
+    return (*slopes, gate.new_empty(len(gate), 4), solved)

@@ -1,0 +1,203 @@
+"""Mean fields, their adjoints and the couplings' norm: all iterations of a sample in one launch."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from spinformer.kernels.support import block, usable
+
+RESIDENT, STREAMED, FACTORS = range(3)
+MAX_RESIDENT = 128  # spins whose matrix stays on chip
+MAX_STREAMED = 1024  # spins whose matrix one program reads again for every product
+MAX_FACTORED = 2048
+MAX_RANK = 256
+LANCZOS_STEPS = 8
+
+
+class Form(NamedTuple):
+    """How a program keeps the couplings: the form, blocks of spins, of rank and of rows, and warps."""
+
+    form: int
+    spins: int
+    rank: int
+    rows: int
+    warps: int
+
+
+def form_of(tensors: list[Tensor]) -> Form | None:
+    """The form for these couplings: a matrix, or factors, weights and diagonal. None: they are for the plain twin."""
+    if not usable(*tensors):
+        return None
+    first = tensors[0]
+    spins = first.shape[1]
+    if len(tensors) == 1:
+        if spins <= MAX_RESIDENT:
+            size = block(spins)
+            return Form(RESIDENT, size, 1, 1, {16: 1, 32: 1, 64: 4}.get(size, 8))
+        if spins <= MAX_STREAMED:
+            size = block(spins)
+            return Form(STREAMED, size, 1, 16, 8)
+        return None
+    rank = first.shape[2]
+    if spins > MAX_FACTORED or rank > MAX_RANK:
+        return None
+    size = block(spins)
+    return Form(FACTORS, size, block(rank), 32, 8)
+
+
+def _arguments(tensors: list[Tensor]) -> tuple[list[Tensor], int]:
+    """Couplings, weights and diagonal as the programs take them, and the rank."""
+    tensors = [tensor.contiguous() for tensor in tensors]
+    if len(tensors) == 1:
+        return [tensors[0]] * 3, 1
+    return tensors, tensors[0].shape[2]
+
+
+def _sizes(form: Form) -> dict[str, int]:
+    return {"N": form.spins, "R": form.rank, "ROWS": form.rows, "FORM": form.form, "num_warps": form.warps}
+
+
+def _form(tensors: list[Tensor]) -> Form:
+    form = form_of(tensors)
+    if form is None:
+        raise ValueError(f"no kernel for couplings of shape {tuple(tensors[0].shape)}, {tensors[0].dtype}")
+    return form
+
+
+@torch.library.custom_op("spinformer::solve_spins", mutates_args=())
+def solve_spins(
+    fields: Tensor,
+    cold: Tensor,
+    start: Tensor,
+    mask: Tensor | None,
+    couplings: list[Tensor],
+    max_steps: int,
+    least_steps: int,
+    damping: float,
+    tol: float,
+    anderson: bool,
+    keep: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """m_i = tanh(cold (h_i + sum_j J_ij m_j)), each sample until its residual is at most tol
+
+    fields, start: (B, n); cold: inverse temperature, (B,); mask: bool, (B, n); couplings: a matrix (B, n, n), or
+    factors, weights and diagonal. Returns m (B, n), the residual (B,), steps taken (B,), and with `keep` every state,
+    (B, max_steps + 1, n), else nothing. Its twin: `spinformer.ising.mean_field`.
+    """
+    from spinformer.kernels.device import spins as device
+
+    form, (batch, n) = _form(couplings), fields.shape
+    tensors, rank = _arguments(couplings)
+    state, scratch = fields.new_empty(batch, n), fields.new_empty(batch, n)
+    residual, steps = fields.new_empty(batch), torch.empty(batch, dtype=torch.int64, device=fields.device)
+    path = fields.new_zeros((batch, max_steps + 1, n) if keep else (0,))
+    given = fields.contiguous()
+    device.solve[(batch,)](
+        given, *tensors, cold.contiguous(), start.contiguous(), given if mask is None else mask.contiguous(),
+        scratch, state, residual, steps, path, n, rank, max_steps, least_steps, damping, tol,
+        ANDERSON=anderson, MASKED=mask is not None, KEEP=keep, **_sizes(form),
+    )  # fmt: skip
+    return state, residual, steps, path
+
+
+@torch.library.custom_op("spinformer::through_steps", mutates_args=())
+def through_steps(
+    gradient: Tensor,
+    fields: Tensor,
+    cold: Tensor,
+    mask: Tensor | None,
+    couplings: list[Tensor],
+    path: Tensor,
+    steps: Tensor,
+    damping: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients through damped steps: of cold (h + J m_t) at every step t, (B, max_steps, n), of h, start and cold."""
+    from spinformer.kernels.device import spins as device
+
+    form, (batch, n) = _form(couplings), fields.shape
+    tensors, rank = _arguments(couplings)
+    max_steps = path.shape[1] - 1
+    inner, scratch = fields.new_empty(batch, max_steps, n), fields.new_empty(batch, n)
+    to_fields, to_start, to_cold = fields.new_empty(batch, n), fields.new_empty(batch, n), fields.new_empty(batch)
+    given = fields.contiguous()
+    device.through_steps[(batch,)](
+        gradient.contiguous(), given, *tensors, cold.contiguous(), given if mask is None else mask.contiguous(),
+        scratch, path, steps, inner, to_fields, to_start, to_cold, n, rank, max_steps, damping,
+        MASKED=mask is not None, **_sizes(form),
+    )  # fmt: skip
+    return inner, to_fields, to_start, to_cold
+
+
+@torch.library.custom_op("spinformer::solve_adjoint", mutates_args=())
+def solve_adjoint(
+    gradient: Tensor,
+    fields: Tensor,
+    cold: Tensor,
+    state: Tensor,
+    residual: Tensor,
+    mask: Tensor | None,
+    couplings: list[Tensor],
+    tol: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """D cold (I - J D cold)^-1 g, D = diag(1 - m^2), the gradient of the fields, (B, n); that of cold, (B,)
+
+    And which samples have it, (B,); those with a residual above tol have none. The gradient of J_ij is that of h_i
+    times m_j. Its twin: `spinformer.ising.implicit`.
+    """
+    from spinformer.kernels.device import adjoint as device
+
+    form, (batch, n) = _form(couplings), state.shape
+    tensors, rank = _arguments(couplings)
+    to_fields, scratch, to_cold = state.new_empty(batch, n), state.new_empty(batch, n), state.new_empty(batch)
+    solved = torch.empty(batch, dtype=torch.bool, device=state.device)
+    given = gradient.contiguous()
+    device.adjoint[(batch,)](
+        given, fields.contiguous(), *tensors, cold.contiguous(), state.contiguous(), residual.contiguous(),
+        given if mask is None else mask.contiguous(), scratch, to_fields, to_cold, solved.view(torch.int8),
+        n, rank, tol, MASKED=mask is not None, **_sizes(form),
+    )  # fmt: skip
+    return to_fields, to_cold, solved
+
+
+@torch.library.custom_op("spinformer::leading_vector", mutates_args=())
+def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
+    """The unit vector x of largest |x' J x| in the span of |J 1|, J |J 1|, ..., (B, n)
+
+    inverse_unit: a power of two, (B,), that brings J near 1. Its twin: `spinformer.ising.lanczos.leading_vector`.
+    """
+    from spinformer.kernels.device import leading as device
+
+    form = _form(couplings)
+    tensors, rank = _arguments(couplings)
+    batch, n = couplings[0].shape[:2]
+    result, scratch = inverse_unit.new_empty(batch, n), inverse_unit.new_empty(batch, n)
+    device.leading[(batch,)](*tensors, inverse_unit.contiguous(), scratch, result, n, rank, **_sizes(form))
+    return result
+
+
+@solve_spins.register_fake
+def _(fields: Tensor, cold: Tensor, start: Tensor, mask: Any, couplings: Any, max_steps: int, *rest: Any) -> Any:
+    batch, n = fields.shape
+    path = fields.new_empty((batch, max_steps + 1, n) if rest[-1] else (0,))
+    steps = torch.empty(batch, dtype=torch.int64, device=fields.device)
+    return fields.new_empty(batch, n), fields.new_empty(batch), steps, path
+
+
+@through_steps.register_fake
+def _(gradient: Tensor, fields: Tensor, cold: Tensor, mask: Any, couplings: Any, path: Tensor, *rest: Any) -> Any:
+    batch, n = fields.shape
+    inner = fields.new_empty(batch, path.shape[1] - 1, n)
+    return inner, fields.new_empty(batch, n), fields.new_empty(batch, n), fields.new_empty(batch)
+
+
+@solve_adjoint.register_fake
+def _(gradient: Tensor, *rest: Any) -> Any:
+    batch = gradient.shape[0]
+    solved = torch.empty(batch, dtype=torch.bool, device=gradient.device)
+    return gradient.new_empty(gradient.shape), gradient.new_empty(batch), solved
+
+
+@leading_vector.register_fake
+def _(couplings: Any, inverse_unit: Tensor) -> Tensor:
+    return couplings[0].new_empty(couplings[0].shape[:2])

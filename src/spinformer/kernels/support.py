@@ -1,0 +1,21 @@
+"""Whether an operator can run here, and sizes of its blocks."""
+
+import os
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+HAS_TRITON = find_spec("triton") is not None
+# Triton's own interpreter runs the device code on the CPU, slowly, for tests.
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def usable(*tensors: Tensor) -> bool:
+    """Whether Triton can work on these: float32 tensors on a GPU, or on the CPU under its interpreter."""
+    return HAS_TRITON and all(tensor.dtype == torch.float32 and (tensor.is_cuda or INTERPRETED) for tensor in tensors)
+
+
+def block(size: int, least: int = 16) -> int:
+    """The power of two that is not below `size`, and at least `least`."""
+    return max(least, 1 << (size - 1).bit_length())

@@ -1,0 +1,184 @@
+"""Each operator against its plain twin: values and gradients.
+
+They need a GPU. On a machine without one, Triton's interpreter runs them too: TRITON_INTERPRET=1 with Triton installed.
+"""
+
+import pytest
+import torch
+
+from spinformer import NeuroGameAttention
+from spinformer.games import NormGame, estimate_values, low_rank_from_sums
+from spinformer.games.one_pass import estimate_norm_pairs, estimate_norm_values
+from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field
+from spinformer.kernels import spins, support
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+pytestmark = pytest.mark.skipif(
+    not (support.HAS_TRITON and (torch.cuda.is_available() or support.INTERPRETED)),
+    reason="this machine has no CUDA device",
+)
+# Relative to the largest element: sums of float32 numbers in another order.
+CLOSE = 2e-5
+SMALL = support.INTERPRETED
+
+
+@pytest.fixture
+def fused(monkeypatch):
+    """A function that switches the operators on and off."""
+    return lambda on: monkeypatch.setattr(support, "HAS_TRITON", on)
+
+
+def assert_twins(plain, fast, tolerance=CLOSE):
+    for expected, found in zip(plain, fast, strict=True):
+        size = max(float(expected.abs().max()), 1e-20)
+        assert torch.isfinite(found).all()
+        assert float((expected - found).abs().max()) <= tolerance * size
+
+
+def random_mask(batch, n, generator):
+    mask = torch.rand(batch, n, generator=generator) < 0.8
+    mask[:, 0] = True
+    return mask.to(DEVICE)
+
+
+@pytest.mark.parametrize(("n", "heads", "dim"), [(5, 1, 8), (33, 2, 24), (128, 12, 96), (130, 2, 24), (700, 1, 32)])
+@pytest.mark.parametrize("preset", ["default", "paper"])
+@pytest.mark.parametrize("training", [True, False])
+def test_layer(fused, preset, training, n, heads, dim):
+    if SMALL and n > 33:
+        n, heads = 12, min(heads, 2)
+    generator = torch.Generator().manual_seed(n)
+    x = torch.randn(3, n, dim, generator=generator).to(DEVICE)
+    mask = random_mask(3, n, generator)
+    torch.manual_seed(0)
+    layer = NeuroGameAttention(dim, heads=heads, preset=preset).to(DEVICE).train(training)
+
+    def run(on):
+        fused(on)
+        layer.zero_grad()
+        leaf = x.clone().requires_grad_()
+        out = layer(leaf, mask, torch.Generator().manual_seed(1) if training else None)
+        (out.pooled.square().sum() + out.attention.square().sum() + out.fields.sin().sum()).backward()
+        slopes = [p.grad.clone() for p in layer.parameters() if p.grad is not None]
+        return [out.pooled.detach(), out.attention.detach(), out.fields.detach(), leaf.grad, *slopes]
+
+    # the paper's Gibbs weights multiply rounding by values over temperature
+    assert_twins(run(False), run(True), CLOSE if preset == "default" else 3e-3)
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1.0, 1e15])
+@pytest.mark.parametrize(("n", "budget", "by_column"), [(1, 4, True), (2, 4, True), (9, 5, False), (20, 25, False)])
+def test_values_and_pairs(fused, n, budget, by_column, scale):
+    generator = torch.Generator().manual_seed(n)
+    values = (scale * torch.randn(2, n, 6, generator=generator)).to(DEVICE)
+    if n > 8:
+        values[0, 1] = values[0, 2]  # twins
+    mask = random_mask(2, n, generator)
+    slopes = [torch.randn(2, 2, n, generator=generator), torch.randn(2, n, n, generator=generator)]
+    slopes = [slope.to(DEVICE) for slope in slopes]
+    seed = torch.tensor(12345678901234567)
+
+    def run(on):
+        fused(on)
+        leaf = values.clone().requires_grad_()
+        game = NormGame.of_shares(leaf, mask, "identity", by_column)
+        found, sums = estimate_norm_values(game, budget, seed=seed, shared=True)
+        pairs = estimate_norm_pairs(game, sums)
+        if pairs is None:
+            pairs = estimate_values(game, "BII", budget, seed=seed + 1, shared=True, errors=False).values
+        factors, weights = low_rank_from_sums(game, sums)
+        loss = (found * slopes[0]).sum() + (pairs * slopes[1]).sum()
+        (gradient,) = torch.autograd.grad(loss, leaf, retain_graph=True)
+        (other,) = torch.autograd.grad((factors / scale).square().sum() + (weights * scale).sin().sum(), leaf)
+        return [found.detach(), pairs.detach(), factors.detach(), weights.detach(), gradient, other, sums.inside]
+
+    assert_twins(run(False), run(True))
+
+
+@pytest.mark.parametrize("weighting", ["gibbs", "uniform"])
+def test_pairs_without_control(fused, weighting):
+    generator = torch.Generator().manual_seed(0)
+    values, slope = torch.randn(2, 37, 8, generator=generator), torch.randn(2, 37, 37, generator=generator).to(DEVICE)
+    mask = random_mask(2, 37, generator)
+
+    def run(on):
+        fused(on)
+        leaf = values.to(DEVICE).clone().requires_grad_()
+        warm = torch.tensor([0.5, 0.9], device=DEVICE, requires_grad=True)
+        options = {"weighting": weighting, "temperature": warm, "estimator": "plain", "errors": False, "seed": 3}
+        found = estimate_values(NormGame(leaf, mask), "BII", 6, **options)
+        (found.values * slope).sum().backward()
+        shown = (mask[:, None] & mask[:, :, None]) & ~torch.eye(37, dtype=torch.bool, device=DEVICE)
+        ess = torch.where(shown, found.ess, 0.0)
+        return [found.values.detach(), ess, leaf.grad, *([warm.grad] if weighting == "gibbs" else [])]
+
+    assert_twins(run(False), run(True), 2e-4)
+
+
+@pytest.mark.parametrize("form", ["resident", "streamed", "factors"])
+@pytest.mark.parametrize(
+    ("backward", "solver"), [("implicit", "anderson"), ("implicit", "damped"), ("unrolled", "damped")]
+)
+@pytest.mark.parametrize("max_steps", [4, 40])  # with 4, no sample converges: gradients go through the steps
+def test_mean_field(fused, monkeypatch, form, backward, solver, max_steps):
+    generator = torch.Generator().manual_seed(0)
+    n = 30
+    if form == "streamed":
+        monkeypatch.setattr(spins, "MAX_RESIDENT", 16)
+    mask = random_mask(3, n, generator)
+    if form == "factors":
+        factors = torch.randn(3, n, 5, generator=generator).to(DEVICE) * mask[..., None]
+        base = LowRankCouplings(factors, torch.randn(3, 5, generator=generator).to(DEVICE) * 0.3 / n**0.5)
+    else:
+        matrix = torch.randn(3, n, n, generator=generator).to(DEVICE) * 0.2 / n**0.5
+        base = DenseCouplings((matrix + matrix.mT) * mask[:, None] * mask[:, :, None])
+    fields, slope = (torch.randn(3, n, generator=generator).to(DEVICE) for _ in range(2))
+
+    def run(on):
+        fused(on)
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in (fields, *base.tensors())]
+        warm = torch.tensor([0.5, 0.6, 0.8], device=DEVICE, requires_grad=True)
+        couplings = base.of(leaves[1:])
+        options = {"solver": solver, "backward": backward, "max_steps": max_steps}
+        found = mean_field(Ising(leaves[0], couplings, warm, mask), **options)
+        norm = couplings.norm()
+        ((found.magnetization * slope).sum() + norm.square().sum()).backward()
+        wanted = [leaf.grad for leaf in leaves[: 1 + min(2, len(base.tensors()))]]
+        numbers = [found.magnetization.detach(), norm.detach(), found.steps.float(), warm.grad, *wanted]
+        return numbers
+
+    assert_twins(run(False), run(True), 1e-3 if max_steps == 40 else 2e-4)
+
+
+def test_the_same_bits_twice():
+    x = torch.randn(3, 20, 16, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    torch.manual_seed(0)
+    layer = NeuroGameAttention(16, heads=2).to(DEVICE)
+
+    def run():
+        layer.zero_grad()
+        out = layer(x, generator=torch.Generator().manual_seed(1))
+        out.pooled.square().sum().backward()
+        return [out.pooled, *(p.grad.clone() for p in layer.parameters())]
+
+    assert all(torch.equal(one, other) for one, other in zip(run(), run(), strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+def test_an_evaluation_in_a_cuda_graph():
+    torch.manual_seed(0)
+    layer = NeuroGameAttention(32, heads=2).to(DEVICE).eval()
+    x = torch.randn(2, 20, 32, device=DEVICE)
+    with torch.no_grad():
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                layer(x)
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            pooled = layer(x).pooled
+        x.copy_(x.flip(0) + 1)
+        graph.replay()
+        assert_twins([layer(x).pooled], [pooled])
