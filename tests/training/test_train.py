@@ -363,7 +363,7 @@ def command(recipe, output, *words):
 @pytest.mark.slow
 def test_killed_it_goes_on_to_the_same_weights(recipe, tmp_path):
     """SIGKILL at a moment drawn by a seed, then --resume: the weights are those of a run left alone."""
-    own = recipe.change(epochs=4, save_steps=7, ema=0.99, mixup=0.2, log_steps=50)
+    own = recipe.change(epochs=3, save_steps=7, ema=0.99, mixup=0.2, log_steps=50)
     draw = random.Random(20261115)
     earliest, delay = draw.choice([7, 14]), draw.uniform(0, 0.15)
     words = command(own, tmp_path / "killed", "--resume")
