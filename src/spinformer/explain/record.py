@@ -13,7 +13,7 @@ DEVIATIONS = 1.96
 PLAYERS = ("words", "sentences", "spans", "hierarchical")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Word:
     """One word of an explained text.
 
@@ -41,7 +41,7 @@ class Word:
     attention_stderr: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two words by their positions, first < second.
 
