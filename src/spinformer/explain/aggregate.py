@@ -39,7 +39,7 @@ Value = tuple[float, float | None]
 
 
 @dataclass
-class Column:
+class Occurrences:
     """The values of one word or pair: in which explanations, how large, and how far the game may be off."""
 
     rows: list[int] = field(default_factory=list)
@@ -77,12 +77,12 @@ def _added(parts: Iterable[tuple[Key, float, float | None]]) -> dict[Key, Value]
     return sums
 
 
-def columns_of(rows: Iterable[Mapping[Key, Value]]) -> dict[Key, Column]:
+def columns_of(rows: Iterable[Mapping[Key, Value]]) -> dict[Key, Occurrences]:
     """From the values of each text to those of each word or pair."""
-    columns: dict[Key, Column] = {}
+    columns: dict[Key, Occurrences] = {}
     for row, values in enumerate(rows):
         for key, (value, misfit) in values.items():
-            column = columns.setdefault(key, Column())
+            column = columns.setdefault(key, Occurrences())
             column.rows.append(row)
             column.values.append(value)
             column.misfit.append(misfit)
@@ -145,7 +145,7 @@ def summarize_pairs(records: Sequence[ExplanationRecord], normal: Normal) -> lis
     )
 
 
-def mean_numbers(column: Column, clusters: Sequence[str], within: float) -> MeanNumbers:
+def mean_numbers(column: Occurrences, clusters: Sequence[str], within: float) -> MeanNumbers:
     """The mean of one column; clusters: of every explanation; within: s²."""
     own = [clusters[row] for row in column.rows]
     mean, stderr = mean_and_stderr(column.values, own)
@@ -160,7 +160,7 @@ def mean_numbers(column: Column, clusters: Sequence[str], within: float) -> Mean
     }
 
 
-def _importance(columns: Mapping[Key, Column], clusters: Sequence[str]) -> dict[Key, ImportanceNumbers]:
+def _importance(columns: Mapping[Key, Occurrences], clusters: Sequence[str]) -> dict[Key, ImportanceNumbers]:
     within = variance_within([column.values for column in columns.values()])
     sizes = {key: [abs(value) for value in column.values] for key, column in columns.items()}
     sizes_within = variance_within(list(sizes.values()))

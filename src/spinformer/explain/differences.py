@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from spinformer.explain.aggregate import (
-    Column,
     Key,
     MeanNumbers,
     Normal,
+    Occurrences,
     Value,
     clusters_of,
     columns_of,
@@ -71,7 +71,7 @@ def _gap(one: ExplanationRecord, other: ExplanationRecord) -> float:
 
 
 class DifferenceNumbers(MeanNumbers):
-    """The fields of `Difference`."""
+    """The fields of `MeanDifference`."""
 
     first_mean: float
     second_mean: float
@@ -84,7 +84,7 @@ def _means(
     rows = [(values(one, normal), values(other, normal)) for one, other in compared]
     shared = [{key: _difference(mine[key], theirs[key]) for key in mine if key in theirs} for mine, theirs in rows]
     clusters = clusters_of([one for one, _ in compared])
-    columns: dict[Key, Column] = columns_of(shared)
+    columns: dict[Key, Occurrences] = columns_of(shared)
     within = variance_within([column.values for column in columns.values()])
     numbers: dict[Key, DifferenceNumbers] = {}
     for key, column in columns.items():

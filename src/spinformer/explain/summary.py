@@ -132,7 +132,7 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(MeanOverTexts):
+class MeanDifference(MeanOverTexts):
     """How differently two models weigh a word or a pair, over the texts that both explain for the same class.
 
     x_t is the value to the first model less that to the second; first_mean, second_mean: of the two values. The misfit
@@ -144,7 +144,7 @@ class Difference(MeanOverTexts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WordDifference(Difference):
+class WordDifference(MeanDifference):
     """Of one word."""
 
     text: str
@@ -152,7 +152,7 @@ class WordDifference(Difference):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairDifference(Difference):
+class PairDifference(MeanDifference):
     """Of the interaction of two words."""
 
     first: str

@@ -20,7 +20,7 @@ this class. It is a reason to look at the text, not a test: values of words have
 import math
 from collections.abc import Sequence
 
-from spinformer.explain.aggregate import Column, Normal, WordKey, columns_of, word_values
+from spinformer.explain.aggregate import Normal, Occurrences, WordKey, columns_of, word_values
 from spinformer.explain.record import ExplanationRecord
 from spinformer.explain.summary import Deviation, UnusualText
 
@@ -58,7 +58,7 @@ def unusual_texts(indices: Sequence[int], records: Sequence[ExplanationRecord], 
     return sorted(texts, key=lambda one: (-one.distance, one.index))
 
 
-def variances(columns: Sequence[Column]) -> tuple[float, float, float]:
+def variances(columns: Sequence[Occurrences]) -> tuple[float, float, float]:
     """mu, s² and tau² of the values of each word.
 
     Where no word is in two texts, the variance is all taken to be s².

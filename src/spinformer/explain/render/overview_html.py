@@ -26,8 +26,8 @@ MAX_ALL, MAX_WORDS, MAX_PAIRS, MAX_UNUSUAL, MAX_DEVIATIONS, MAX_COHORTS = 15, 14
 MAX_NAME = 60
 LEGEND = """<span class="w p6">Blue</span> speaks for the class that is explained,
 <span class="w n6 against">orange</span> against it. ± is one standard error of a mean over texts: how far the mean may
-be from that over all such texts; fewer than three texts are too few to tell. Solid lines are 95% intervals, which draw on
-what other words vary by."""
+be from that over all such texts; fewer than three texts are too few to tell. Solid lines are 95% intervals, which draw
+on what other words vary by."""
 MISFIT = """ Values come from a game that predicts the classifier: "game ±" is how far it may be off in a text, and
 dashed lines are the intervals if it errs alike in all of them."""
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spinformer._base.extras import require
 from spinformer.explain.record import ExplanationRecord
 from spinformer.explain.render import canvas
 from spinformer.explain.render.layout import noun, pair_name, score_name, side_names
@@ -89,8 +90,8 @@ def _panels(panels: Sequence[tuple[str, Sequence[MeanBar]]], label: str, scale: 
     lines = math.ceil(len(panels) / columns)
     longest = max((len(bars) for _, bars in panels), default=1) or 1
     width = 7.5 if columns == 1 else 4.2 * columns
-    figure = canvas.new_figure(width, lines * (ROW * longest + 1.2), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    engine = require("matplotlib.layout_engine", extra="plot").ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
+    figure = canvas.new_figure(width, lines * (ROW * longest + 1.2), layout=engine)
     axes = figure.subplots(lines, columns, squeeze=False)
     ends = [end for _, bars in panels for bar in bars for end in _interval(bar, True)]
     low, high = min([0.0, *ends]) if scale else 0.0, max([0.0, *ends]) or 1.0
