@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args, overload
@@ -162,11 +163,17 @@ class ExplanationSet(Sequence[Explanation]):
 
     def overview(self, cohorts: Cohort | None = None) -> Overview:
         """All that a page shows."""
-        groups = {} if cohorts is None else self.cohorts(cohorts)
+        if cohorts is None:
+            return self._overview
+        groups = tuple(group.summary(name) for name, group in self.cohorts(cohorts).items())
+        return replace(self._overview, cohorts=groups)
+
+    @cached_property
+    def _overview(self) -> Overview:
         return Overview(
             whole=self.summary(),
             classes=tuple(group.summary(name) for name, group in self.by_class().items()),
-            cohorts=tuple(group.summary(name) for name, group in groups.items()),
+            cohorts=(),
             unusual=tuple(self.unusual()),
             notes=dict(Counter(note for one in self for note in one.notes).most_common()),
             methods=dict(Counter(one.method for one in self).most_common()),
