@@ -188,7 +188,7 @@ def check_record(record: ExplanationRecord) -> None:
 
 def _check_fields(whose: str, record: Any) -> None:
     """Strings, flags, integers and finite numbers where the annotations say so; containers are not looked into."""
-    for name, wanted, names in _simple_fields(type(record)):
+    for name, wanted, names in _simple_fields(type(record)):  # type: ignore[arg-type]  # classes can be hashed
         value = getattr(record, name)
         kind = type(value)
         if kind not in wanted or (kind is float and not math.isfinite(value)):
