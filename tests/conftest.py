@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -12,6 +13,12 @@ from research.data import EncoderSample, encoder_sample
 torch.set_num_threads(1)
 # Warnings are errors here: which test fails must not depend on which ran first.
 torch.set_warn_always(True)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector off what was imported: a training calls it, and it would look at a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

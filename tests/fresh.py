@@ -51,21 +51,29 @@ TRANSFORMERS = "import torch; from transformers import AutoModel, AutoTokenizer,
 
 
 @functools.cache
-def _server(imports: str) -> subprocess.Popen[str]:
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER, imports], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+def _server(imports: str, python: str) -> subprocess.Popen[str]:
+    command, pipe = [python, "-c", SERVER, imports], subprocess.PIPE
+    server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=_environment(python), cwd="/")
     atexit.register(server.communicate)  # ends with its standard input
     return server
 
 
-def run(code: str, *, imports: str = TORCH, folder: Path | None = None, given: str = "") -> subprocess.CompletedProcess:
+def _environment(python: str) -> dict[str, str]:
+    """Another interpreter has nothing of this one's paths."""
+    ours = python == sys.executable
+    return {name: value for name, value in os.environ.items() if ours or not name.startswith(("PYTHON", "SPINFORMER"))}
+
+
+def run(
+    code: str, *, imports: str = TORCH, folder: Path | None = None, given: str = "", python: str = sys.executable
+) -> subprocess.CompletedProcess:
     """As `python -c code` there. imports: what that process has imported; given: its standard input."""
     folder = Path.cwd() if folder is None else folder
-    command = [sys.executable, "-c", code]
+    command = [python, "-c", code]
     if not hasattr(os, "fork"):
-        return subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True, check=False)
-    server = _server(imports)
+        options = {"input": given, "capture_output": True, "text": True, "env": _environment(python)}
+        return subprocess.run(command, cwd=folder, check=False, **options)
+    server = _server(imports, python)
     server.stdin.write(json.dumps([code, str(folder), given]) + "\n")
     server.stdin.flush()
     return subprocess.CompletedProcess(command, *json.loads(server.stdout.readline()))

@@ -20,8 +20,17 @@ class Hidden:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Hidden())
 """
-NAMES = ("Explainer", "explain", "ground", "load_classifier", "Explanation", "NeuroGameAttention", "AttractorAttention")
-CORE = ("Explanation", "NeuroGameAttention", "AttractorAttention")
+NAMES = (
+    "Explainer",
+    "explain",
+    "ground",
+    "load_classifier",
+    "Explanation",
+    "ExplanationSet",
+    "NeuroGameAttention",
+    "AttractorAttention",
+)
+CORE = ("Explanation", "ExplanationSet", "NeuroGameAttention", "AttractorAttention")
 
 
 def answer(code, **options):

@@ -132,6 +132,7 @@ def test_drawing_does_not_import_estimating():
         "spinformer._base",
         "spinformer.explain.render",
         "spinformer.explain.record",
+        "spinformer.explain.summary",
         "spinformer.explain.traces",
     )
     for path in (SOURCE / "explain" / "render").rglob("*.py"):

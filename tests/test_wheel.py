@@ -2,7 +2,6 @@
 
 import email
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spinformer.cli import COMMANDS
+from tests import fresh
 
 ROOT = Path(__file__).parents[1]
 CORE = ("torch", "numpy", "safetensors", "tqdm", "filelock")
@@ -33,7 +33,7 @@ COMMAND_LINES = """
 import contextlib, io, json, sys
 from spinformer.cli import main
 results = []
-for line in json.loads(sys.argv[1]):
+for line in json.loads(sys.stdin.read()):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -95,21 +95,14 @@ def python(wheel, tmp_path_factory):
             target, link = Path(found.locate_file(name)), site / name
             if target.exists() and not link.exists():
                 link.symlink_to(target)
-    return folder / "bin" / "python"
+    return str(folder / "bin" / "python")
 
 
 def run_commands(python, folder, commands):
-    """Each command with its status and what it wrote, all in one process: starting torch takes longer than most."""
-    done = run(python, folder=folder, code=COMMAND_LINES, words=[json.dumps(commands)])
+    """Each command with its status and what it wrote, all in one process."""
+    done = fresh.run(COMMAND_LINES, python=python, folder=folder, given=json.dumps(commands))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def run(python, *, folder, code, words=()):
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPINFORMER"))}
-    return subprocess.run(
-        [str(python), "-c", code, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-    )
 
 
 def test_what_is_inside(wheel):
@@ -142,7 +135,7 @@ def test_licences_of_all_that_is_inside(wheel):
 
 @pytest.mark.slow
 def test_every_module_imports_or_names_its_extra(python, tmp_path):
-    done = run(python, folder=tmp_path, code=WALK)
+    done = fresh.run(WALK, python=python, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
     imported = {line[1] for line in lines if line[0] == "imports"}
@@ -157,10 +150,10 @@ def test_every_module_imports_or_names_its_extra(python, tmp_path):
 @pytest.mark.slow
 def test_front_door(python, tmp_path):
     code = "import spinformer as s; print(s.__version__, s.Explanation, s.NeuroGameAttention, s.AttractorAttention)"
-    done = run(python, folder=tmp_path, code=code)
+    done = fresh.run(code, python=python, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     for name in ("Explainer", "explain", "ground", "load_classifier"):
-        done = run(python, folder=tmp_path, code=f"import spinformer; spinformer.{name}")
+        done = fresh.run(f"import spinformer; spinformer.{name}", python=python, folder=tmp_path)
         assert done.returncode == 1
         assert ONE_LINE.search(done.stderr.strip().splitlines()[-1]), done.stderr
 

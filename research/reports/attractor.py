@@ -156,15 +156,25 @@ def sweep(record: Record) -> str:
 
 
 def strengths(record: Record) -> str:
-    """Least errors on held-out images in the paper's setting, by λ in training and in testing."""
-    rows = [
-        [row["hold"], f"{row['trained']:g}", f"{row['tested']:g}"]
-        + [f"{row[task]['best']:.4f} (t = {row[task]['step']})" for task in _TASKS]
-        for row in record["outcome"]["rows"]
-    ]
-    table = markdown(["norm held of", "λ in training", "λ in testing", "masked", "noisy"], rows)
+    """Least errors on held-out images in the paper's setting, by λ in training and in testing; the best are bold."""
     outcome = record["outcome"]
-    return f"{table}\n\nTrained for {outcome['rows'][0]['epochs']} epochs on {outcome['train']:,} digits, one seed."
+    holds = dict.fromkeys(row["hold"] for row in outcome["rows"])
+    least = {
+        (hold, task): min(f"{row[task]['best']:.4f}" for row in outcome["rows"] if row["hold"] == hold)
+        for hold in holds
+        for task in _TASKS
+    }
+    rows = []
+    for row in outcome["rows"]:
+        cells = [f'`hold="{row["hold"]}"`', f"{row['trained']:g}", f"{row['tested']:g}"]
+        for task in _TASKS:
+            error = f"{row[task]['best']:.4f}"
+            shown = f"**{error}**" if error == least[row["hold"], task] else error
+            cells.append(f"{shown} ({row[task]['step']})")
+        rows.append(cells)
+    header = ["norm", "λ in training", "λ in testing", *(f"{task}: lowest error (steps)" for task in _TASKS)]
+    note = f"Trained for {outcome['rows'][0]['epochs']} epochs on {outcome['train']:,} digits, one seed."
+    return f"{markdown(header, rows)}\n\n{note}"
 
 
 _TASKS = ("masked", "noisy")

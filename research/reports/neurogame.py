@@ -9,7 +9,7 @@ import torch
 
 from research.experiments.nli_paper import ABLATIONS
 from research.reports.markdown import Record, markdown
-from research.reports.nli import effective_samples
+from research.reports.nli import CORPORA, effective_samples
 from spinformer.models.pooling import POOLING_HEADS
 
 SETS = {"snli_test": "SNLI test", "mnli_dev_matched": "MNLI matched"}
@@ -60,7 +60,7 @@ def rows_of(*records: Record) -> dict[str, list[Record]]:
 
 
 def published(*records: Record) -> str:
-    """The paper's recipe: accuracy, added parameters, effective sample size and convergence of each form."""
+    """The paper's recipe: accuracy, added parameters, effective sample size, convergence and data of each form."""
     lines = [
         [
             _form(name),
@@ -68,12 +68,13 @@ def published(*records: Record) -> str:
             f"{runs[0]['added']:,}",
             effective_samples(runs),
             _game(runs, "converged", ".1%"),
+            f"{runs[0]['pairs']:,} ({runs[0]['pairs'] / CORPORA:.0%})",
             f"{runs[0]['recipe']['batch_size']}",
             len(runs),
         ]
         for name, runs in rows_of(*records).items()
     ]
-    header = ["model", *SETS.values(), "added parameters", "ESS", "converged", "batch", "seeds"]
+    header = ["model", *SETS.values(), "added parameters", "ESS", "converged", "pairs", "batch", "seeds"]
     return markdown(header, lines)
 
 

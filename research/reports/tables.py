@@ -77,6 +77,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "attractor-trivial": (("attractor-use",), attractor.trivial),
     "attractor-pixels": (("attractor-pixels",), attractor.pixels),
     "attractor-sweep": (("attractor-sweep",), attractor.sweep),
+    "attractor-strengths": (("attractor-strengths",), attractor.strengths),
     "attractor-speed-gpu": (("attractor-speed-gpu",), attractor.speed),
     "attractor-speed-cpu": (("attractor-speed-cpu",), attractor.speed),
     "indices": ((), registries.indices),

@@ -76,6 +76,10 @@ def warm() -> None:
     for name in MODULES:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
+    with contextlib.suppress(ImportError):  # half a second, which every child that loads a model would spend again
+        from transformers.conversion_mapping import get_checkpoint_conversion_mapping
+
+        get_checkpoint_conversion_mapping("bert")
     import torch
 
     torch.set_num_threads(1)

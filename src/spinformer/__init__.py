@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinformer.attention import AttractorAttention, NeuroGameAttention
     from spinformer.explain.explainer import Explainer
     from spinformer.explain.explanation import Explanation
+    from spinformer.explain.explanation_set import ExplanationSet
     from spinformer.explain.one_line import explain, ground
     from spinformer.models.loading import load_classifier
 
@@ -24,6 +25,7 @@ __all__ = [
     "AttractorAttention",
     "Explainer",
     "Explanation",
+    "ExplanationSet",
     "NeuroGameAttention",
     "__version__",
     "explain",
@@ -38,6 +40,7 @@ __getattr__, __dir__ = lazy_attributes(
         "spinformer.explain.explainer": ("Explainer",),
         "spinformer.explain.one_line": ("explain", "ground"),
         "spinformer.explain.explanation": ("Explanation",),
+        "spinformer.explain.explanation_set": ("ExplanationSet",),
         "spinformer.models.loading": ("load_classifier",),
     },
     extras={

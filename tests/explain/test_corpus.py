@@ -133,6 +133,21 @@ class TestCommand:
         with (tmp_path / "out.csv").open(newline="") as file:
             assert [row["text"] for row in csv.DictReader(file)] == list(texts.first)
 
+    def test_a_page_on_all_texts(self, folder, texts, tmp_path, capsys):
+        """From the rows of --output, and without it; a command that cannot write it says so before any work."""
+        source, page = tmp_path / "texts.jsonl", tmp_path / "page.html"
+        source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts.first[:8]))
+        words = ["explain", str(folder), str(source), "--method", "leave-one-out", "--overview"]
+        assert main([*words, str(page), "--output", str(tmp_path / "out.parquet")]) == 0
+        from_rows = page.read_text()
+        assert main([*words, str(page)]) == 0
+        assert page.read_text() == from_rows
+        assert "8 explanations of" in capsys.readouterr().out
+        assert main([*words, str(tmp_path / "page.txt")]) == 2
+        assert "--overview must name a file that ends in .html" in capsys.readouterr().err
+        assert main(["explain", str(folder), "the man", "--overview", str(page)]) == 2
+        assert "--overview is of the texts of a file" in capsys.readouterr().err
+
     def test_a_report_does_not_go_with_it(self, folder, texts, tmp_path, capsys):
         source = tmp_path / "texts.jsonl"
         source.write_text(json.dumps({"text": texts.first[0]}) + "\n")

@@ -25,7 +25,7 @@ from spinformer.models.identity import weights_digest
 from tests.explain import toys
 from tests.explain.examples import HOSTILE, NOTE, every, explanation, scored
 
-KINDS = ("words", "pairs", "arcs")
+KINDS = ("words", "bar", "waterfall", "force", "pairs", "arcs")
 
 
 @pytest.fixture(autouse=True)
@@ -57,9 +57,18 @@ def texts_of(figure):
 
 
 class TestEveryText:
-    @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("name", every())
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [(name, kind) for name in every() for kind in ("words", "pairs", "arcs")]
+        + [(name, kind) for name in ("one word", "zeros", "scores only") for kind in ("bar", "waterfall", "force")],
+    )
     def test_is_drawn_without_a_warning(self, name, kind, tmp_path):
+        """Bars of the other texts are in test_value_figures."""
+        if kind not in every()[name].plots:
+            assert name == "scores only"
+            with pytest.raises(ValueError, match=r"needs values that add up .*; got method 'random'"):
+                every()[name].plot(kind)
+            return
         figure = every()[name].plot(kind, tmp_path / "one.png")
         assert isinstance(figure, Figure)
         assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
@@ -98,7 +107,7 @@ class TestWhatComesFirst:
         assert not any(text.get_parse_math() for text in ours)
         assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in texts if "note" in text.get_text())
 
-    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("kind", every()["scores only"].plots)
     def test_what_is_not_known_is_not_said(self, kind):
         figure = every()["scores only"].plot(kind)
         assert not [text for text in figure.findobj(Text) if re.search("Note|no words", text.get_text())]
@@ -211,7 +220,7 @@ class TestPairs:
             figures.pairs_figure(every()["pair"], max_words=0)
         with pytest.raises(ValueError, match="max_pairs must be an integer of at least 1"):
             figures.arcs_figure(every()["pair"], max_pairs=0)
-        with pytest.raises(ValueError, match="kind must be one of 'words', 'pairs', 'arcs'"):
+        with pytest.raises(ValueError, match="kind must be one of 'words', 'bar', 'waterfall', 'force', 'pairs'"):
             every()["pair"].plot("cloud")
 
 

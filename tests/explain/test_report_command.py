@@ -16,6 +16,7 @@ from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.identity import weights_digest
 from tests.tiny import NLI, bert, rows, save_rows, tokenizer
 
+KINDS = ("words", "bar", "waterfall", "force", "pairs", "arcs")
 TEXT = ("a man runs", "the dog sleeps")
 
 
@@ -56,7 +57,7 @@ def test_a_report_of_a_file(folder, tmp_path, capsys):
     assert [each.texts for each in explanations] == [(row["premise"], row["hypothesis"]) for row in rows(5)[:3]]
     assert to_html(explanations) == source
     names = {path.name for path in figures.iterdir()}
-    assert names == {f"{number:04d}-{kind}.png" for number in range(1, 4) for kind in ("words", "pairs", "arcs")}
+    assert names == {f"{number:04d}-{kind}.png" for number in range(1, 4) for kind in KINDS}
 
 
 def test_columns_of_a_file(folder, tmp_path, capsys):

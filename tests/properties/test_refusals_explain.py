@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from spinformer.data import Texts
-from spinformer.explain import METHODS, Explainer, Explanation, explain, ground
+from spinformer.explain import METHODS, Explainer, Explanation, ExplanationSet, explain, ground
 from spinformer.models import load_classifier
 from tests.properties.cases import law, seeds
 from tests.properties.models import SMALL, bare, classifier, grounded, split, texts, tokenizer
@@ -201,6 +201,56 @@ def bad() -> tuple[tuple[Call, str, str], ...]:
                 )
             },
         ),
+        Call(
+            "Explanation.from_row",
+            Explanation.from_row,
+            lambda seed: {},
+            {"row": values(nothing_in={}, a_list_is_short={**made.to_row(), "sides": [0]})},
+        ),
+        Call(
+            "ExplanationSet",
+            ExplanationSet,
+            lambda seed: {"explanations": [made]},
+            {
+                "explanations": values(number=3, nothing=None, none_of_them=[], numbers=[3], rubbish=Rubbish()),
+                "normal": values(number=3, nothing=None),
+            },
+        ),
+        Call(
+            "ExplanationSet.load",
+            ExplanationSet.load,
+            lambda seed: {},
+            {"path": values(number=3, nothing=None, missing="no/such.jsonl", another="no/such.txt")},
+        ),
+        Call(
+            "ExplanationSet.words",
+            ExplanationSet([made]).words,
+            lambda seed: {"k": 2, "by": "share", "min_count": 1},
+            {"k": count(1, optional=True), "by": name(), "min_count": count(1)},
+        ),
+        Call("ExplanationSet.plot", ExplanationSet([made]).plot, lambda seed: {"kind": "words"}, {"kind": name()}),
+        Call("ExplanationSet.frame", ExplanationSet([made]).to_frame, lambda seed: {"kind": "words"}, {"kind": name()}),
+        Call(
+            "ExplanationSet.unusual",
+            ExplanationSet([made]).unusual,
+            lambda seed: {"k": 1},
+            {"k": count(1, optional=True)},
+        ),
+        Call(
+            "ExplanationSet.cohorts",
+            ExplanationSet([made]).cohorts,
+            lambda seed: {"by": ["a"]},
+            {"by": values(number=3, nothing=None, text="a", too_many=["a", "b"], rubbish=Rubbish())},
+        ),
+        Call(
+            "ExplanationSet.compare",
+            ExplanationSet([made]).compare,
+            lambda seed: {"other": ExplanationSet([made])},
+            {
+                "other": both(instance(), values(other_texts=ExplanationSet([grounded()("a dog", "the man")]))),
+                "names": values(number=3, nothing=None, one=("a",), numbers=(1, 2), text="ab"),
+            },
+        ),
         Call("METHODS.register", METHODS.register, lambda seed: {}, {"item": instance()}),
         Call("METHODS", lambda name: METHODS[name], lambda seed: {}, {"name": name()}),
     )
@@ -214,6 +264,7 @@ def test_every_bad_argument_once():
 @law(
     "explain.Explainer",
     "explain.Explanation",
+    "explain.ExplanationSet",
     "explain.explain",
     "explain.ground",
     "explain.METHODS",

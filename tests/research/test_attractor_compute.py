@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from research.experiments import attractor, attractor_figures, attractor_jobs, attractor_pixels, attractor_use
 from research.experiments.attractor_jobs import Plan
@@ -35,7 +36,7 @@ def command(tmp_path, monkeypatch):
     return [*line.split(), "--results", str(tmp_path)]
 
 
-def test_the_experiment_runs_in_parts_and_is_judged(command, tmp_path, capsys):
+def test_the_experiment_runs_in_parts_and_is_judged(command, tmp_path, capsys, monkeypatch):
     results = tmp_path / "out" / "state" / "results"
     assert main([*command, "--stage", "compute", "--only", "bare-paper-4,trivial"]) == 0
     printed = capsys.readouterr().out
@@ -86,6 +87,12 @@ def test_the_experiment_runs_in_parts_and_is_judged(command, tmp_path, capsys):
     assert tables.use(again).count("\n") == tables.knobs(again).count("\n") == 5
 
     pytest.importorskip("matplotlib")
+    tensors = load_file(tmp_path / "out" / "examples.safetensors")
+    for model in attractor_figures.EXAMPLES:
+        assert {f"{model}.{task}.{part}" for task in attractor_figures.TASKS for part in ("given", "restored")} <= set(
+            tensors
+        )
+    monkeypatch.setattr(attractor_figures, "EXAMPLES", ("paper-pair-2", "recurrent", "vit"))  # a row is a row
     paths = attractor_figures.draw(outcome, tmp_path / "out")
     assert all(path.stat().st_size > 1000 for path in paths)
 

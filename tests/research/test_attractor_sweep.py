@@ -44,21 +44,37 @@ def test_every_strength_of_training_with_every_one_of_testing(digits):
     assert {("pair", 5.0, 1.0), ("site", 5.0, 1.0)} <= tried
     assert all(0 <= row[task]["step"] <= 3 for row in rows for task in ("masked", "noisy"))
     table = strengths({"outcome": {"rows": rows, "train": 16}})
-    assert table.count("\n| pair |") == 12
+    assert table.count('\n| `hold="pair"` |') == 12
+    assert all(f"**{min(row['noisy']['best'] for row in rows if row['hold'] == hold):.4f}**" in table
+               for hold in ("site", "pair"))  # fmt: skip
     assert "1 epochs on 16 digits" in table
 
 
-@pytest.mark.parametrize(("better", "verdict"), [((), "holds"), (("noisy",), "holds with conditions")])
-def test_the_verdict(better, verdict):
-    rows = []
-    for hold in ("site", "pair"):
-        for trained in (1.0, 5.0):
-            for tested in (1.0, 5.0):
-                best = 0.1 if (trained, tested) == (5.0, 1.0) else 0.2
-                tasks = {task: {"best": best, "step": 1} for task in ("masked", "noisy")}
-                if (trained, tested) == (1.0, 5.0):
-                    tasks |= {task: {"best": 0.05, "step": 1} for task in better}
-                rows.append({"hold": hold, "trained": trained, "tested": tested, "epochs": 20, **tasks})
-    found = best_strengths({"rows": rows, "train": 50000})
-    assert found.verdict == verdict
-    assert "with 5 and 1 0.1000" in found.text
+def strength_rows(hold: str, **errors: dict[tuple[float, float], float]) -> list[dict[str, Any]]:
+    """Errors of 0.2, but 0.1 for 5 and 1; errors: others, by task."""
+    return [
+        {
+            "hold": hold, "trained": trained, "tested": tested, "epochs": 20,
+            **{
+                task: {"best": {(5.0, 1.0): 0.1, **errors.get(task, {})}.get((trained, tested), 0.2), "step": 1}
+                for task in ("masked", "noisy")
+            },
+        }
+        for trained in (1.0, 5.0) for tested in (1.0, 5.0)
+    ]  # fmt: skip
+
+
+def test_the_verdict():
+    def found(site, pair):
+        return best_strengths({"rows": [*strength_rows("site", **site), *strength_rows("pair", **pair)], "train": 50})
+
+    better = {(1.0, 5.0): 0.05}
+    assert found({}, {}).verdict == "holds"
+    assert found({}, {"noisy": {(1.0, 5.0): 0.1 + 1e-6}}).verdict == "holds"  # tied
+    one = found({}, {"masked": better, "noisy": better})  # with the norm of each site alone
+    assert one.verdict == "holds with conditions"
+    assert "masked 1 and 5 (the largest tried; error 0.0500; 5 and 1 have 0.1000, 100.0% more)" in one.text
+    assert "norm of each site held: masked 5 and 1 (error 0.1000), noisy 5 and 1" in one.text
+    both = {"masked": better, "noisy": {(1.0, 1.0): 0.05, (1.0, 5.0): 0.05}}
+    assert found(both, both).verdict == "does not hold"
+    assert "noisy 1 and any (error 0.0500" in found(both, both).text

@@ -222,6 +222,7 @@ def run(job, seed=0, accuracy=0.8, **reading):
     return {
         "job": job,
         "seed": seed,
+        "pairs": 164653,
         "added": 1_183_493,
         "scores": dict.fromkeys(("snli_test", "mnli_dev_matched"), scores),
         "recipe": {"batch_size": 256, "game": {"eval_samples": 25}},
@@ -235,9 +236,11 @@ def test_table_of_published_rows():
     lines = tables.published(record).splitlines()
     assert lines[2] == (
         "| NeuroGame, the paper's (sections 3.11, 3.12) | 81.00 ± 1.41 | 81.00 ± 1.41 | 1,183,493 | 1.1 of 25 | 97.5% "
-        "| 256 | 2 |"
+        "| 164,653 (17%) | 256 | 2 |"
     )
-    assert lines[3].startswith("| first token (CLS), on all-mpnet-base-v2 | 80.00 | 80.00 | 1,183,493 |  |  | 256 | 1")
+    assert lines[3].startswith(
+        "| first token (CLS), on all-mpnet-base-v2 | 80.00 | 80.00 | 1,183,493 |  |  | 164,653 (17%) | 256 | 1"
+    )
 
 
 def test_table_of_confusion():

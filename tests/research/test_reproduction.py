@@ -222,6 +222,21 @@ def test_masked_prediction_over_all_pixels(name):
     assert network.masked_claims(name)(made).verdict is FAILS
 
 
+def test_around_ten_steps_with_larger_patches():
+    made = attractor_outcome()
+    assert network.around_ten(made).verdict is HOLDS
+    for claims in made["claims"].values():
+        claims["denoising is best after around ten steps"]["true"] = False
+    found = network.around_ten(made)
+    assert found.verdict is FAILS
+    assert "With 4 x 4 patches the best steps are 3 / 3 (norm of each site held), false." in found.text
+    for seed in made["bare"]["paper-4"]:
+        seed["noisy"]["best_step"] = 7
+    assert network.around_ten(made).verdict is CONDITIONS
+    made["bare"]["paper-4"][1]["noisy"]["best"] = 0.2  # worse than the noisy image
+    assert network.around_ten(made).verdict is FAILS
+
+
 def test_memories_and_tasks():
     made = attractor_outcome()
     made["trivial"]["masked-2"]["mean image"] = made["trivial"]["noisy-2"]["mean image"] = 0.075

@@ -126,12 +126,18 @@ def test_the_worked_example():
 def test_what_is_printed(monkeypatch):
     assert printed.surpasses_albert().verdict is CONDITIONS
     assert printed.outperforms_transformers().verdict is FAILS
+    assert printed.close_to_albert().verdict is HOLDS
+    assert printed.matches_larger().verdict is FAILS
     monkeypatch.setitem(printed.PRINTED, "NGT", (95.0, 95.0))
     monkeypatch.setattr(printed, "ABSTRACT", 95.0)
     monkeypatch.setattr(printed, "PUBLISHED_RUN", 95.0)
     assert printed.surpasses_albert().verdict is HOLDS
     assert printed.outperforms_transformers().verdict is HOLDS
+    assert printed.matches_larger().verdict is HOLDS
+    monkeypatch.setitem(printed.PRINTED, "NGT", (90.0, 84.0))
+    assert printed.matches_larger().verdict is CONDITIONS  # BERT-Large alone
     monkeypatch.setitem(printed.PRINTED, "NGT", (80.0, 70.0))
+    assert printed.close_to_albert().verdict is FAILS
     assert printed.competitive_with_roberta().verdict is FAILS
     assert printed.within_two_points().verdict is FAILS
 
@@ -192,6 +198,20 @@ def test_accuracy_of_the_published_form(monkeypatch):
     assert classifiers.table_5(better).verdict is FAILS
     with pytest.raises(NotMeasuredError, match="no row `cls`"):
         classifiers.boosts(rows(run("paper")))
+
+
+def test_word_vector_baselines(monkeypatch):
+    heads = rows(*(run("paper", seed, 0.86 + 0.001 * seed) for seed in range(3)))
+    base = {name: rows(*(run(job, seed, accuracy + 0.001 * seed) for job in ("dam", "esim") for seed in range(3)))
+            for name, accuracy in (("worse", 0.80), ("better", 0.90))}  # fmt: skip
+    assert classifiers.above_dam(heads, base["worse"]).verdict is HOLDS
+    assert classifiers.above_dam(heads, base["better"]).verdict is FAILS
+    found = classifiers.competitive_with_esim(heads, base["worse"])
+    assert found.verdict is HOLDS
+    assert "By Table 5: -0.40 points on SNLI" in found.text
+    assert classifiers.competitive_with_esim(heads, base["better"]).verdict is CONDITIONS  # by Table 5 alone
+    monkeypatch.setitem(classifiers.TABLE_5, "NGT", (80.0, 90.0))
+    assert classifiers.competitive_with_esim(heads, base["better"]).verdict is FAILS
 
 
 def test_samples_of_a_trained_layer():
@@ -268,19 +288,38 @@ def test_what_the_layer_says():
     assert layer.classifier_signs({"sets": right}).verdict is HOLDS
     assert layer.classifier_signs({"sets": wrong}).verdict is FAILS
 
-    def classes(neutral, auc):
-        sizes = {"entailment": 0.4, "neutral": neutral, "contradiction": 0.5}
-        by_class = {name: {"own": {"all": {"mean": size}}} for name, size in sizes.items()}
-        return rows(run("paper", classes={"classes": by_class, "neutral_auc": {"own": auc}}))
-
-    assert layer.neutral_couplings(classes(0.1, 0.9)).verdict is HOLDS
-    assert layer.neutral_couplings(classes(0.1, 0.5)).verdict is FAILS
-    assert layer.neutral_couplings(classes(0.6, 0.9)).verdict is FAILS
+    assert layer.no_other_model(rows(run("paper", signs=right))).verdict is CONDITIONS
+    assert layer.no_other_model(rows(run("paper", signs=same))).verdict is FAILS
     assert layer.open_gate(rows(run("paper", gate={"mean": 0.5, "std": 0.2}))).verdict is HOLDS
     assert layer.open_gate(rows(run("paper", gate={"mean": 0.9, "std": 0.01}))).verdict is CONDITIONS
     assert layer.open_gate(rows(run("paper", gate={"mean": 0.5, "std": 0.01}))).verdict is FAILS
-    assert layer.spread_of_attention(rows(run("paper", attention={"mean": 0.5, "std": 0.2}))).verdict is HOLDS
-    assert layer.spread_of_attention(rows(run("paper", attention={"mean": 0.5, "std": 0.01}))).verdict is FAILS
+
+
+def test_both_forms_and_encoders_count():
+    def classes(job, neutral, auc):
+        sizes = {"entailment": 0.4, "neutral": neutral, "contradiction": 0.5}
+        by_class = {name: {"own": {"all": {"mean": size}}} for name, size in sizes.items()}
+        return run(job, classes={"classes": by_class, "neutral_auc": {"own": auc}})
+
+    small, even, large = (("paper", 0.1, 0.9), ("paper", 0.1, 0.5), ("paper", 0.6, 0.9))
+    assert [layer.neutral_couplings(rows(classes(*one))).verdict for one in (small, even, large)] == [
+        HOLDS, FAILS, FAILS,
+    ]  # fmt: skip
+    spins = classes("spins-mpnet", 0.1, 0.71)
+    spins["recipe"]["encoder"] = "mpnet"
+    assert layer.neutral_couplings(rows(classes(*small), spins)).verdict is HOLDS
+    found = layer.neutral_couplings(rows(classes(*large), classes("default", 0.1, 0.9), spins))
+    assert found.verdict is CONDITIONS
+    assert "met by 128 spins on all-mpnet-base-v2 (1 seed): entailment 0.4, neutral 0.1" in found.text
+    assert layer.neutral_couplings(rows(classes(*large), classes("default", 0.1, 0.9))).verdict is FAILS
+    with pytest.raises(NotMeasuredError, match="does not hold `classes`"):
+        layer.neutral_couplings(rows(run("paper"), spins))
+
+    wide, narrow = ({"mean": 0.5, "std": std} for std in (0.2, 0.01))
+    assert layer.spread_of_attention(rows(run("paper", attention=wide))).verdict is HOLDS
+    assert layer.spread_of_attention(rows(run("paper", attention=narrow))).verdict is FAILS
+    both = rows(run("paper", attention=wide), run("spins", attention=narrow))
+    assert layer.spread_of_attention(both).verdict is CONDITIONS
 
 
 def test_grades():

@@ -1,8 +1,6 @@
 """Several processes learn the game that one learns."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -16,6 +14,7 @@ from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training import game_loss
 from spinformer.training.game import draw_coalitions
+from tests.several import run_in_two
 from tests.tiny import nli_classifier, rows, tokenizer
 
 SMALL = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16}
@@ -75,10 +74,8 @@ def test_two_processes_learn_the_game_of_one(tmp_path):
     options = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
     command = ["ground", str(model), str(texts), *options]
     assert main([*command, "--output", str(tmp_path / "one")]) == 0
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "spinformer"]
-    done = subprocess.run([*launch, *command, "--output", str(tmp_path / "two")], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("the game is in") == 1
+    imports = ["spinformer.cli.ground", "spinformer.training.game", "transformers.models.bert.modeling_bert"]
+    assert run_in_two([*command, "--output", tmp_path / "two"], imports).count("the game is in") == 1
     one, two = (load_file(tmp_path / name / "game" / "game.safetensors") for name in ("one", "two"))
     for name, value in one.items():
         if name != "readout.last.3.bias":  # it cancels in g(C) - g(N): its gradient is rounding, which Adam makes large

@@ -1,14 +1,9 @@
 """Whole runs on tiny data: what they leave behind, the loss, resuming after SIGKILL, several processes, twice alike."""
 
 import json
-import os
 import random
 import re
 import shutil
-import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -30,9 +25,10 @@ from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.train import train_classifier
 from spinformer.training.classifier.trainer import ClassifierTrainer
 from tests.killed import killed_then
+from tests.several import run_in_two
 from tests.tiny import NLI, WORDS, rows, save_rows
 
-ROOT = Path(__file__).parents[2]
+IMPORTS = ["spinformer.training.classifier.train", "transformers.models.bert.modeling_bert"]
 
 
 @pytest.fixture(scope="module")
@@ -361,26 +357,20 @@ def command(recipe, output, *words):
     for name, value in recipe.to_dict().items():
         if value != getattr(ClassifierRecipe(), name):
             flags += [f"--{name.replace('_', '-')}", json.dumps(value) if isinstance(value, dict) else str(value)]
-    return ["-m", "spinformer", "train", "nli", "--output", str(output), "--quiet", *flags, *words]
-
-
-def environment():
-    paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+    return ["train", "nli", "--output", str(output), "--quiet", *flags, *words]
 
 
 @pytest.mark.slow
 def test_killed_it_goes_on_to_the_same_weights(recipe, tmp_path):
     """SIGKILL at a moment drawn by a seed, then --resume: the weights are those of a run left alone."""
-    own = recipe.change(epochs=4, save_steps=7, ema=0.99, mixup=0.2, log_steps=50)
+    own = recipe.change(epochs=3, save_steps=7, ema=0.99, mixup=0.2, log_steps=50)
     draw = random.Random(20261115)
     earliest, delay = draw.choice([7, 14]), draw.uniform(0, 0.15)
-    words = command(own, tmp_path / "killed", "--resume")[2:]
+    words = command(own, tmp_path / "killed", "--resume")
     # The resumed run is the first in its process. The whole one comes after it there, and not in this process: what
     # other tests left here (threads, caches) may change the last bits of sums.
-    whole = command(own, tmp_path / "whole")[2:]
-    imports = ["spinformer.training.classifier.train", "transformers.models.bert.modeling_bert"]
-    killed_then(words, tmp_path / "killed", f"checkpoint-{earliest}*", delay, [words, whole], imports)
+    whole = command(own, tmp_path / "whole")
+    killed_then(words, tmp_path / "killed", f"checkpoint-{earliest}*", delay, [words, whole], IMPORTS)
     assert json.loads((tmp_path / "killed" / "training.json").read_text())["resumed"]
     assert same(tmp_path / "whole", tmp_path / "killed")
 
@@ -391,22 +381,10 @@ def test_two_processes_are_as_one(recipe, tmp_path):
         dropout=0.0, encoder_dropout=0.0, log_steps=1, game={"draws": "shared"}, ema=0.9, accumulation=2, limit=80
     )
     alone = train_classifier(own, tmp_path / "one", quiet=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
-    done = subprocess.run(
-        [*words, *command(own, tmp_path / "two")],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run_in_two(command(own, tmp_path / "two"), IMPORTS)
     record = json.loads((tmp_path / "two" / "training.json").read_text())
     assert record["processes"] == 2
-    assert done.stdout.count("the model is in") == 1
+    assert printed.count("the model is in") == 1
     assert len(record["history"]) == len(alone["history"])
     for one, two in zip(alone["history"], record["history"], strict=True):
         for name in ("loss", "grad_norm", "accuracy", "residual", "eval_loss", "eval_accuracy"):

@@ -229,6 +229,25 @@ CONTRADICTIONS = (
         otherwise="nothing to choose",
     ),
     Contradiction(
+        "contradiction-caption", "whose numbers Table 5 has",
+        "Table 5, caption: “All accuracy values are taken from [24]”, which is of 2023; “Parameter counts are standard "
+        "values from the respective model papers”",
+        "its last row is the authors' own model; section 7.2: the “baseline results” are from [24]; section 7.4: 86.60 "
+        "and 79.00 are what NGT “achieves” and “reaches”",
+        "All rows as printed: the last as the authors' own result, the others as quoted.",
+        otherwise="nothing to choose",
+    ),
+    Contradiction(
+        "contradiction-pairs", "who models pairs",
+        "abstract: standard attention mechanisms “are limited by their pairwise formulation”; section 1: it “relies "
+        "primarily on pairwise similarity”",
+        "section 7.4: “the explicit modeling of pairwise interactions” is a feature that “no other model in the "
+        "comparison can offer”",
+        "The couplings J_ij are interactions of a game, the scores of attention are not; what their signs say is "
+        "[counted](#ngt-unique).",
+        otherwise="nothing to choose",
+    ),
+    Contradiction(
         "contradiction-dam", "what DAM is",
         "section 7.2: it “averages word embeddings”",
         "its paper, Parikh et al. (2016): it aligns words by attention, compares them, and sums the comparisons",

@@ -121,7 +121,9 @@ COMPARISON = Section(
         Entry(
             "ngt-attention-spread", "section 6",
             "What section 6 takes for granted: attention tells tokens apart after training.",
-            layer.spread_of_attention, ("nli-paper",), "it spreads by 0.05 or more over tokens",
+            layer.spread_of_attention, ("nli-paper",),
+            f"it spreads by {layer.SPREAD} or more over tokens, in both forms and on both encoders; with conditions if "
+            "in part of these",
             ("research/experiments/layer_reading.py",), ("tests/research/test_published.py::test_couplings_by_class",),
         ),
         Entry(

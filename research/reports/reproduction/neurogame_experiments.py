@@ -71,6 +71,12 @@ RESULTS = Section(
             STAGES, (f"{PUBLISHED}::test_rows_of_the_paper",), headline=True,
         ),
         Entry(
+            "ngt-esim", "section 7.4", "On SNLI it is competitive with ESIM.", classifiers.competitive_with_esim,
+            ("nli-heads", "nli-base"), "it is at most a point below, in our runs and in Table 5; with conditions if in "
+            "one of them", ("spinformer.models.baselines",),
+            ("tests/models/test_baselines.py::test_values_and_gradients_are_those_of_the_equations",),
+        ),
+        Entry(
             "ngt-two-points", "section 7.4", "On MNLI it is within 2 points of BERT-Base.", printed.within_two_points,
             criterion="the difference in Table 5 is at most 2",
         ),
@@ -79,6 +85,16 @@ RESULTS = Section(
             ("nli-heads", "nli-base"), "the paper's layer is above DAM by more than the 95% interval, on both sets",
             ("spinformer.models.baselines",),
             ("tests/models/test_baselines.py::test_values_and_gradients_are_those_of_the_equations",),
+        ),
+        Entry(
+            "ngt-larger", "section 7.4",
+            "It matches more complex architectures with a fraction of the parameters of larger models.",
+            printed.matches_larger, criterion="in Table 5 it is at most a point below BERT-Large and RoBERTa-Large, on "
+            "both sets; with conditions if of one of them",
+        ),
+        Entry(
+            "ngt-close-albert", "section 7.4", "On MNLI it is close to ALBERT-Base.", printed.close_to_albert,
+            criterion="the difference in Table 5 is at most a point",
         ),
         Entry(
             "ngt-boosts", "section 7.4", "The game-theoretic parts boost representational power.", classifiers.boosts,
@@ -134,8 +150,18 @@ RESULTS = Section(
         Entry(
             "ngt-neutral-couplings", "section 7.4", "Couplings are near zero in neutral pairs.",
             layer.neutral_couplings, ("nli-paper",),
-            f"they are smallest in neutral pairs, and smaller than in another pair in {layer.TELLS:.0%} of cases",
+            f"they are smallest in neutral pairs, and smaller than in another pair in {layer.TELLS:.0%} of cases, in "
+            "both forms of the layer and on both encoders; with conditions if in part of these",
             READING, (f"{PUBLISHED}::test_couplings_by_class",), headline=True,
+        ),
+        Entry(
+            "ngt-unique", "section 7.4",
+            "Explicit pairwise interactions, and telling cooperating from competing tokens, are features that “no "
+            "other model in the comparison can offer”.",
+            layer.no_other_model, ("nli-paper",),
+            "no other model of Table 5 has signed numbers for pairs of words, and the signs of J_ij tell “not good” "
+            "from “very good”; with conditions if one of both is so", READING,
+            (f"{PUBLISHED}::test_signs_are_counted",),
         ),
         untested(
             "ngt-regularisation", "section 7.4", "Label smoothing, mixup and averaged weights aid generalisation.",

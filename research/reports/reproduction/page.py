@@ -105,8 +105,8 @@ def recipe_note(results: Results) -> str:
     pairs, batch = runs[0]["pairs"], runs[0]["recipe"]["batch_size"]
     return (
         f"Rows of `--stage paper` have the NeuroGame paper's recipe on {encoder_name(runs[0])}, with batch {batch} and "
-        f"{pairs:,} pairs\n({pairs / CORPORA:.0%} of both corpora), {len(runs)} seeds. The paper has BERT-base, batch "
-        "32 and all pairs\n([differences](nli.md#the-recipe-of-the-paper)).\n"
+        f"{pairs:,} pairs\n({pairs / CORPORA:.0%} of both corpora), {len(runs)} seeds, unless they name another "
+        "encoder.\nThe paper has BERT-base, batch 32 and all pairs ([differences](nli.md#the-recipe-of-the-paper)).\n"
     )
 
 

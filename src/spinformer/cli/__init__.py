@@ -17,6 +17,7 @@ from spinformer.cli.research import PACKAGE, load_command
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("spinformer.cli.demo", "see both systems at work: a worked example, explained sentences, restored digits"),
     "explain": ("spinformer.cli.explain", "show which words and which pairs of words decided"),
+    "overview": ("spinformer.cli.overview", "see a whole data set: what the classifier relies on; compare two of them"),
     "ground": ("spinformer.cli.ground", "learn the game of your classifier, so that one pass explains a text"),
     "evaluate": ("spinformer.cli.evaluate", "score a classifier on data sets, or the explanations of its answers"),
     "predict": ("spinformer.cli.predict", "classify texts or pairs of texts from files or standard input"),

@@ -6,7 +6,7 @@ Blue words speak for the explained class, orange ones against it.
 
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
 Many, in one report: spinformer explain MODEL --file pairs.csv --html report.html --figures pictures
-A corpus:            spinformer explain MODEL texts.jsonl --output explained.parquet
+A corpus:            spinformer explain MODEL texts.jsonl --output explained.parquet --overview page.html
 A corpus is read from JSONL, CSV, TSV or Parquet, and written as JSONL, CSV or Parquet, a row for each text.
 Stopped, it goes on when the same command is given again; torchrun and accelerate share it among processes.
 """
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--limit",
         type=int,
-        help=f"explain only the first LIMIT texts (default: {REPORTED} in a report, all of a corpus)",
+        help=f"explain only the first LIMIT texts (default: {REPORTED} in a report, else all of them)",
     )
     add("--method", choices=("auto", *methods), default="auto", metavar="METHOD", help="one of the methods below")
     add("--target", metavar="CLASS", help="class to explain, by name or number (default: the predicted class)")
@@ -79,7 +79,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "whole (default %(default)s)",
     )
     add("--html", type=Path, metavar="PATH", help="write a report as one HTML file that needs no other file")
-    add("--figures", type=Path, metavar="FOLDER", help="draw PNGs of words, pairs and arcs (extra plot)")
+    add(
+        "--overview",
+        type=Path,
+        metavar="PATH",
+        help="write a page on all texts of a file: what the classifier relies on",
+    )
+    add("--figures", type=Path, metavar="FOLDER", help="draw PNGs: words, bars, pairs, arcs and more (extra plot)")
     add(
         "--output",
         type=Path,
@@ -104,11 +110,16 @@ def run(args: argparse.Namespace) -> int:
 
     if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
         args.file, args.text = args.text, None
-    if args.file is not None and args.output is not None and args.output.suffix.lower() in FORMATS:
+    for name in ("html", "overview"):
+        path = getattr(args, name)
+        if path is not None and path.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"--{name} must name a file that ends in .html; got {path}")
+    if args.overview is not None and args.file is None:
+        raise ValueError("--overview is of the texts of a file; got one text")
+    rows = args.output is not None and args.output.suffix.lower() in FORMATS
+    if args.file is not None and (rows or args.overview is not None):
         return _run_corpus(args)
     texts = _texts(args, REPORTED)
-    if args.html is not None and args.html.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"--html must name a file that ends in .html; got {args.html}")
     checks.at_least("--top", args.top, 1)
     if args.figures is not None:
         require("matplotlib", extra="plot")
@@ -150,16 +161,30 @@ def _is_file(text: str) -> bool:
 
 
 def _run_corpus(args: argparse.Namespace) -> int:
-    from spinformer.explain.corpus import explain_corpus
+    """Explain the texts of a file: as rows in --output, as a page on all of them, or both."""
+    from spinformer.explain.corpus import check_output, explain_corpus
+    from spinformer.explain.explanation_set import ExplanationSet
 
     for name in ("html", "figures"):
         if getattr(args, name) is not None:
-            raise ValueError(f"--{name} is for a few texts; a corpus goes to --output alone")
+            raise ValueError(f"--{name} is for a few texts; a corpus goes to --output alone, or to --overview")
+    if args.output is not None:
+        check_output(args.output)
     texts = _texts(args)
-    explainer, options = _explainer(args)
-    path = explain_corpus(explainer, texts, args.output, pairs=args.pairs, **options)
-    if path is not None:
+    if args.output is None:
+        explained = ExplanationSet(progress(_explain(args, texts), "explaining", len(texts)))
+    else:
+        explainer, options = _explainer(args)
+        path = explain_corpus(explainer, texts, args.output, pairs=args.pairs, **options)
+        if path is None:
+            return 0  # other processes are at work
         print(f"{len(texts):,} explanations: {path}")
+        if args.overview is None:
+            return 0
+        explained = ExplanationSet.load(path)
+    print(explained)
+    explained.to_html(args.overview)
+    print(f"page: {args.overview}")
     return 0
 
 
@@ -235,10 +260,8 @@ def _write(args: argparse.Namespace, explanations: "list[Explanation]") -> None:
 
         print(f"report: {save_html(explanations, args.html)}")
     if args.figures is not None:
-        from spinformer.explain.explanation import PlotKind
-
         args.figures.mkdir(parents=True, exist_ok=True)
         for name, explanation in named if len(named) == 1 else progress(named, "draw"):
-            for kind in get_args(PlotKind):
+            for kind in explanation.plots:
                 explanation.plot(kind, args.figures / f"{name}-{kind}.png")
         print(f"figures: {args.figures}")

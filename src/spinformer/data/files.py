@@ -43,9 +43,7 @@ def read_texts(
     (-1, "-", empty, null) are dropped and counted; any other row that cannot be read is a ValueError with file:line.
     """
     path = Path(path)
-    rows = _reader(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is a folder; expected a file" if path.is_dir() else f"no file {path}")
+    rows = _reader_of(path)
     columns: list[Columns] = []
 
     def choose(available: Sequence[str]) -> Sequence[str]:
@@ -60,14 +58,30 @@ def read_texts(
     return replace(texts, digests=((path.name, sha256(path)),))
 
 
+def read_rows(path: str | Path, columns: Sequence[str]) -> NumberedRows:
+    """The cells of these columns, row by row, each row with its number; a column that is missing is a ValueError."""
+    path = Path(path)
+
+    def choose(available: Sequence[str]) -> Sequence[str]:
+        missing = [name for name in columns if name not in available]
+        if missing:
+            raise ValueError(f"{path.name} has no column {', '.join(missing)}; got {', '.join(available)}")
+        return columns
+
+    return _reader_of(path)(path, choose)
+
+
 def is_format(name: str) -> bool:
     """Whether a file with the ending of this name can be read."""
     return name.lower().removesuffix(".gz").endswith(FORMATS)
 
 
-def _reader(path: Path) -> Callable[[Path, Choose], NumberedRows]:
+def _reader_of(path: Path) -> Callable[[Path, Choose], NumberedRows]:
+    """What reads a file of this ending; an error where there is none, or no such file."""
     if not is_format(path.name):
         raise ValueError(f"{path.name}: expected a file {', '.join(FORMATS)}, with .gz or without")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is a folder; expected a file" if path.is_dir() else f"no file {path}")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, json_rows)
 

@@ -14,18 +14,26 @@ if TYPE_CHECKING:
     from spinformer.explain.corpus import explain_corpus
     from spinformer.explain.explainer import Explainer
     from spinformer.explain.explanation import Explanation
+    from spinformer.explain.explanation_set import ExplanationSet
     from spinformer.explain.methods import METHODS, Context, Method
     from spinformer.explain.one_line import explain, ground
     from spinformer.explain.record import Pair, Word
+    from spinformer.explain.set_difference import SetDifference
+    from spinformer.explain.summary import PairSummary, UnusualText, WordSummary
 
 __all__ = [
     "METHODS",
     "Context",
     "Explainer",
     "Explanation",
+    "ExplanationSet",
     "Method",
     "Pair",
+    "PairSummary",
+    "SetDifference",
+    "UnusualText",
     "Word",
+    "WordSummary",
     "explain",
     "explain_corpus",
     "ground",
@@ -38,6 +46,9 @@ __getattr__, __dir__ = lazy_attributes(
     {
         "spinformer.explain.record": ("Pair", "Word"),
         "spinformer.explain.explanation": ("Explanation",),
+        "spinformer.explain.explanation_set": ("ExplanationSet",),
+        "spinformer.explain.set_difference": ("SetDifference",),
+        "spinformer.explain.summary": ("PairSummary", "UnusualText", "WordSummary"),
         "spinformer.explain.methods": ("METHODS", "Context", "Method"),
         "spinformer.explain.explainer": ("Explainer",),
         "spinformer.explain.one_line": ("explain", "ground"),

@@ -1,15 +1,18 @@
 """Explanations for other libraries: pandas, shap, shapiq."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spinformer._base.extras import require
-from spinformer.explain.record import ExplanationRecord
+from spinformer.explain.record import ExplanationRecord, Pair, Word
 
 if TYPE_CHECKING:
     import pandas
     import shap
     import shapiq
+
+Made = TypeVar("Made", Word, Pair)
 
 # The columns of a frame, each a field of `Word`.
 COLUMNS = ("text", "side", "importance", "importance_stderr", "shapley", "banzhaf", "field", "attention")
@@ -38,6 +41,20 @@ ROW = {
     "method": "text",
     "passes": "count",
     "notes": "texts",
+    "outputs": "text",
+    "players": "text",
+    "pair_index": "text",
+    "misfit_stderr": "numbers",
+    "interaction_misfit_stderr": "numbers",
+}
+# The field of `Word` that a method's scores are, where they are one.
+FIELD_OF = {
+    "shapley": "shapley",
+    "kernel-shap": "shapley",
+    "shapley-sampling": "shapley",
+    "banzhaf": "banzhaf",
+    "field": "field",
+    "attention": "attention",
 }
 
 
@@ -68,7 +85,47 @@ def to_row(record: ExplanationRecord, number: int = 0, pairs: int = PAIRS) -> di
         "method": record.method,
         "passes": record.passes,
         "notes": list(record.notes),
+        "outputs": record.outputs,
+        "players": record.players,
+        "pair_index": record.pair_index,
+        "misfit_stderr": [word.misfit_stderr for word in record.words],
+        "interaction_misfit_stderr": [pair.misfit_stderr for pair in strongest],
     }
+
+
+def from_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the explanation that `to_row` made a row of, as far as the row holds them."""
+    missing = [name for name in ROW if name not in row]
+    if missing:
+        raise ValueError(f"a row of an explanation has no {', '.join(missing)}")
+    method = row["method"]
+    fields = (
+        {FIELD_OF[method]: "importance", f"{FIELD_OF[method]}_stderr": "importance_stderr"}
+        if (method in FIELD_OF)
+        else {}
+    )
+    columns = {"text": "words", "side": "sides", "importance": "importance", "importance_stderr": "importance_stderr"}
+    columns |= {"misfit_stderr": "misfit_stderr", **fields}
+    pair_columns = {"first": "pair_first", "second": "pair_second", "interaction": "interaction"}
+    pair_columns |= {"stderr": "interaction_stderr", "misfit_stderr": "interaction_misfit_stderr"}
+    kept = ("label", "target", "against", "base_value", "probabilities", "method", "passes", "outputs", "players")
+    return {
+        **{name: row[name] for name in (*kept, "pair_index")},
+        "texts": (row["text"],) if row["text_pair"] is None else (row["text"], row["text_pair"]),
+        "words": _records(Word, row, columns),
+        "pairs": _records(Pair, row, pair_columns),
+        "samples": 0,
+        "notes": tuple(row["notes"]),
+    }
+
+
+def _records(kind: type[Made], row: Mapping[str, Any], columns: Mapping[str, str]) -> tuple[Made, ...]:
+    """Words or pairs, whose fields are in these columns of a row."""
+    lengths = {name: len(row[name]) for name in columns.values()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"lists of a row must be of one length; got {lengths}")
+    cells = zip(*(row[name] for name in columns.values()), strict=True)
+    return tuple(kind(**dict(zip(columns, values, strict=True))) for values in cells)
 
 
 def to_frame(record: ExplanationRecord) -> "pandas.DataFrame":

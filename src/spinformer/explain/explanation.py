@@ -11,6 +11,7 @@ from spinformer._base.files import atomic_write, regular
 from spinformer.explain import exchange
 from spinformer.explain.record import ExplanationRecord, Pair, Word, check_record
 from spinformer.explain.render import html, text
+from spinformer.explain.render.ranking import adds_up
 
 if TYPE_CHECKING:
     import pandas
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT = 5
-PlotKind = Literal["words", "pairs", "arcs"]
+PlotKind = Literal["words", "bar", "waterfall", "force", "pairs", "arcs"]
 Record = TypeVar("Record")
 
 
@@ -47,17 +48,24 @@ class Explanation(ExplanationRecord):
             for mine, theirs in zip(self.words, other.words, strict=True)
         ]
 
-    def plot(self, kind: PlotKind = "words", path: Path | str | None = None) -> "Figure":
-        """A `matplotlib.figure.Figure`: "words", coloured; "pairs", a map of them; "arcs" between the strongest pairs.
+    @property
+    def plots(self) -> tuple[PlotKind, ...]:
+        """The kinds of `plot` that this explanation allows."""
+        return tuple(kind for kind in get_args(PlotKind) if kind not in ("waterfall", "force") or adds_up(self))
 
-        path: where to save it as well, as PNG or SVG.
+    def plot(self, kind: PlotKind = "words", path: Path | str | None = None) -> "Figure":
+        """A `matplotlib.figure.Figure` of this explanation.
+
+        "words", coloured; "bar", their values by size with 95% intervals; "waterfall", steps from the probability of no
+        words to that of all; "force", the same on one line; "pairs", a map of them; "arcs" between the strongest pairs.
+        "waterfall" and "force" need values that add up, as Shapley values do. path: where to save it as well, as PNG or
+        SVG.
         """
         from spinformer.explain.render import figures
 
         checks.choice("kind", kind, get_args(PlotKind))
-        draw: dict[str, Callable[[ExplanationRecord], Figure]]
-        draw = {"words": figures.words_figure, "pairs": figures.pairs_figure, "arcs": figures.arcs_figure}
-        figure = draw[kind](self)
+        draw: Callable[[ExplanationRecord], Figure] = getattr(figures, f"{kind}_figure")
+        figure = draw(self)
         if path is not None:
             figures.save_figure(figure, path)
         return figure
@@ -81,6 +89,13 @@ class Explanation(ExplanationRecord):
         `explain_corpus` writes such rows, and so can `datasets.map`.
         """
         return exchange.to_row(self, number, pairs)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "Explanation":
+        """What `to_row` made a row of: its words, its strongest pairs, and all that the row holds."""
+        made = cls(**exchange.from_row(row))
+        check_record(made)
+        return made
 
     def to_shap(self) -> "shap.Explanation":
         """A `shap.Explanation`, for shap's plots."""

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, fields
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
@@ -13,7 +14,7 @@ DEVIATIONS = 1.96
 PLAYERS = ("words", "sentences", "spans", "hierarchical")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Word:
     """One word of an explained text.
 
@@ -41,7 +42,7 @@ class Word:
     attention_stderr: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """Two words by their positions, first < second.
 
@@ -187,14 +188,23 @@ def check_record(record: ExplanationRecord) -> None:
 
 def _check_fields(whose: str, record: Any) -> None:
     """Strings, flags, integers and finite numbers where the annotations say so; containers are not looked into."""
+    for name, wanted, names in _simple_fields(type(record)):  # type: ignore[arg-type]  # classes can be hashed
+        value = getattr(record, name)
+        kind = type(value)
+        if kind not in wanted or (kind is float and not math.isfinite(value)):
+            raise ValueError(f"{name} of {whose} must be {names}; got {value!r:.60}")
+
+
+@cache
+def _simple_fields(record: type[Any]) -> list[tuple[str, tuple[type, ...], str]]:
+    """The fields that are no containers: the name of each, its types, and these in words."""
+    simple = []
     for field in fields(record):
-        value, kinds = getattr(record, field.name), get_args(field.type) or (field.type,)
-        if get_origin(field.type) not in (None, UnionType):
-            continue
-        wanted = (*kinds, int) if float in kinds else kinds
-        if type(value) not in wanted or (isinstance(value, float) and not math.isfinite(value)):
+        kinds = get_args(field.type) or (field.type,)
+        if get_origin(field.type) in (None, UnionType):
             names = " or ".join("none" if kind is NoneType else kind.__name__ for kind in kinds)
-            raise ValueError(f"{field.name} of {whose} must be {names}; got {value!r:.60}")
+            simple.append((field.name, (*kinds, int) if float in kinds else kinds, names))
+    return simple
 
 
 def _number(value: float | None) -> float:

@@ -35,6 +35,23 @@ def within_two_points() -> Finding:
     return decided(gap <= 2, f"By Table 5: {gap:.2f} points.")
 
 
+def close_to_albert() -> Finding:
+    """By the paper's own Table 5."""
+    gap = PRINTED["NGT"][1] - PRINTED["ALBERT-Base"][1]
+    return decided(gap >= -CLOSE, f"By Table 5: {gap:+.2f} points.")
+
+
+def matches_larger() -> Finding:
+    """By the paper's own Table 5, beside the larger models that the sentence names."""
+    gaps = {
+        name: [ours - larger for ours, larger in zip(PRINTED["NGT"], PRINTED[name], strict=True)]
+        for name in ("BERT-Large", "RoBERTa-Large")
+    }
+    near = [min(pair) >= -CLOSE for pair in gaps.values()]
+    shown = "; ".join(f"{name} {snli:+.2f} on SNLI, {mnli:+.2f} on MNLI matched" for name, (snli, mnli) in gaps.items())
+    return graded(all(near), any(near), f"By Table 5, minus the larger models that it names: {shown}.")
+
+
 def outperforms_transformers() -> Finding:
     """By the paper's own Table 5."""
     rivals = [name for name in PRINTED if name not in ("DAM", "ESIM", "NGT")]

@@ -1,10 +1,5 @@
-"""Explanations as one HTML page that needs nothing else: no network, no script, no font, no extra.
+"""Explanations as one HTML page that needs nothing else: no network, no script, no font, no extra."""
 
-Its Content-Security-Policy allows nothing but the page's own style sheet, by its digest.
-"""
-
-import base64
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +22,6 @@ from spinformer.explain.render.markup import (
     arcs_caption,
     base_paragraph,
     error_parts,
-    escape,
     format_number,
     format_signed,
     isolate,
@@ -36,8 +30,8 @@ from spinformer.explain.render.markup import (
     scrollable,
     word_lines,
 )
+from spinformer.explain.render.page import embedded_page, html_page
 from spinformer.explain.render.scale import Scales, shared_scales
-from spinformer.explain.render.style import STYLE
 from spinformer.explain.render.svg import arcs_svg
 
 TITLE = "Which words decided"
@@ -57,37 +51,18 @@ def to_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title
     records = [explanations] if isinstance(explanations, ExplanationRecord) else list(explanations)
     if not records:
         raise ValueError("a report needs at least one explanation; got none")
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     scales = shared_scales(records)
     sections = "\n".join(_section(record, number, scales[record.method]) for number, record in enumerate(records, 1))
     subject = _explained(records)
     misfit = any(word.misfit_stderr is not None for record in records for word in record.words)
     parts = MISFIT_NOTE if misfit else ""
     note = SHAPLEY_NOTE if any(record.method in ADDITIVE for record in records) else ""
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(title)}</title>
-<style>{STYLE}</style>
-</head>
-<body>
-<header>
-<h1>{isolate(title)}</h1>
-<p class="soft"><span class="w p6">Blue</span> words spoke for {subject},
+    header = f"""<p class="soft"><span class="w p6">Blue</span> words spoke for {subject},
 <span class="w n6 against">orange</span> ones, underlined with dots, against it: the deeper, the more. {note}Two words
 in synergy say more together than each alone; in antagonism one takes from the other.
 ± is one standard error.{parts}</p>
-{_contents(records)}</header>
-<main>
-{sections}
-</main>
-</body>
-</html>
-"""
+{_contents(records)}"""
+    return html_page(title, header, sections)
 
 
 def save_html(
@@ -100,9 +75,7 @@ def save_html(
 
 def embedded_html(explanations: ExplanationRecord | Sequence[ExplanationRecord], title: str = TITLE) -> str:
     """The page in a frame, for notebooks: its style sheet and theirs do not mix, and nothing in it can run."""
-    page = escape(to_html(explanations, title))
-    size = "width:100%;height:40rem;border:0;resize:vertical"
-    return f'<iframe sandbox srcdoc="{page}" title="{escape(title)}" style="{size}"></iframe>'
+    return embedded_page(to_html(explanations, title), title)
 
 
 def _contents(records: Sequence[ExplanationRecord]) -> str:

@@ -81,6 +81,11 @@ def base_paragraph(record: ExplanationRecord) -> str:
 
 def word_lines(record: ExplanationRecord, scale: Scale) -> str:
     """The words of each text under the text's name, on the colours of their scores, and the scale below."""
+    return f"{colored_words(record, scale)}\n{scale_line(scale, score_name(record))}"
+
+
+def colored_words(record: ExplanationRecord, scale: Scale) -> str:
+    """The same without the scale, for pages that show it once."""
     lines = []
     for side, name in enumerate(side_names(record)):
         words = " ".join(_word(word, scale) for word in record.words if word.side == side)
@@ -89,7 +94,7 @@ def word_lines(record: ExplanationRecord, scale: Scale) -> str:
                 f' <span class="unread" title="not read">{isolate(shorten(record.unread[side], MAX_UNREAD))}</span>'
             )
         lines.append(f'<p class="side">{name}</p>\n<p class="words">{words}</p>')
-    return "\n".join([*lines, scale_line(scale, score_name(record))])
+    return "\n".join(lines)
 
 
 def scale_line(scale: Scale, name: str) -> str:

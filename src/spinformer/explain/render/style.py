@@ -70,6 +70,7 @@ th,td{padding:.2rem .55rem;text-align:right;font-variant-numeric:tabular-nums;wh
 th{font-weight:600}
 thead th{border-bottom:1px solid var(--rule)}
 .name{text-align:left;max-width:16rem;overflow:hidden;text-overflow:ellipsis}
+.wide{text-align:left}
 .heat th,.heat td{padding:.1rem .25rem;font-size:.7rem;font-weight:400}
 .heat th{max-width:7rem;overflow:hidden;text-overflow:ellipsis}
 .heat td{min-width:2.6rem;border:1px solid var(--paper)}
@@ -87,6 +88,21 @@ svg .row{fill:var(--soft);font-size:11px}
 .antagonism{stroke:var(--against);stroke-dasharray:7 4}
 ol{padding-left:1.6rem}
 li{overflow-wrap:anywhere}
+.means td,.means th{vertical-align:middle}
+.means .where{color:var(--soft);font-size:.75rem;font-weight:400;margin-left:.4em}
+.means .shade{min-width:5rem;border:1px solid var(--paper)}
+h2 .soft{font-weight:400}
+nav .links{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;padding:0;margin:.8rem 0;list-style:none}
+.bar .zero{stroke:var(--soft);stroke-width:1}
+.bar .up{stroke:var(--for);stroke-width:1}
+.bar .down{stroke:var(--against);stroke-width:1}
+.bar .plain{fill:#98a1ad}
+.bar .reach{stroke:var(--ink);stroke-width:1.2}
+.bar .misfit{stroke:var(--ink);stroke-width:1;stroke-dasharray:2 2}
+.facts{display:flex;flex-wrap:wrap;gap:.5rem 2.2rem;padding:0;margin:1rem 0;list-style:none}
+.facts b{display:block;font-size:1.5rem;line-height:1.2}
+.facts li{color:var(--soft);font-size:.85rem}
+.facts b{color:var(--ink)}
 meter{width:8rem;vertical-align:middle}
 """
 _DARK = (
@@ -110,6 +126,7 @@ STYLE = (
     _BASE
     + shade_rules(dark=False)
     + f"\n@media screen and (prefers-color-scheme:dark){{\n{_DARK}\n{shade_rules(dark=True)}\n}}"
-    + "\n@media (max-width:34rem){body{padding:1rem .75rem 3rem}h1{font-size:1.35rem}.words{font-size:1.05rem}}"
+    + "\n@media (max-width:34rem){body{padding:1rem .75rem 3rem}h1{font-size:1.35rem}.words{font-size:1.05rem}"
+    + "svg.bar{width:8rem}}"
     + f"\n@media print{{{_PRINT}}}\n"
 )
