@@ -8,6 +8,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from types import ModuleType
 
 from spinformer import __version__
@@ -15,7 +16,10 @@ from spinformer.cli.extensions import load_extensions
 from spinformer.cli.research import PACKAGE, load_command
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("spinformer.cli.demo", "see both systems at work: a worked example, explained sentences, restored digits"),
+    "demo": (
+        "spinformer.cli.demo",
+        "see it work in two minutes: an explained pair, a classifier of your own, restored digits",
+    ),
     "explain": ("spinformer.cli.explain", "show which words and which pairs of words decided"),
     "ground": ("spinformer.cli.ground", "learn the game of your classifier, so that one pass explains a text"),
     "evaluate": ("spinformer.cli.evaluate", "score a classifier on data sets, or the explanations of its answers"),
@@ -24,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train attractor": ("spinformer.cli.train_attractor", "train an attractor network on images, no backpropagation"),
     "retrieve": ("spinformer.cli.retrieve", "restore corrupted images with an attractor network; draw the trajectory"),
     "app": ("spinformer.cli.app", "serve a web page: explain pairs of texts, watch the attractor"),
+    "completion": ("spinformer.cli.completion", "print a script that completes commands and options in your shell"),
     "bench": ("research.commands.bench", "measure the figures that the documents quote (in a clone)"),
     "torture": ("research.commands.torture", "try to break the library in every way that we know (in a clone)"),
     "reproduce all": (
@@ -64,9 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_usage(words)
     load_extensions()
     try:
+        from spinformer._base.progress import silence
+
         module = _module(name)
         args = _parser(name, module).parse_args(words[len(name.split()) :])
-        status: int = module.run(args)
+        with silence() if args.quiet else nullcontext():
+            status: int = module.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone; nothing more to say
@@ -74,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         from spinformer.cli.failures import explain_failure
 
-        return explain_failure(name, error)
+        return explain_failure(name, error, verbose="--verbose" in words)
     except KeyboardInterrupt:
         print(f"spinformer {name}: stopped", file=sys.stderr)
         return 130
@@ -86,13 +94,21 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     name = _command(words)
     if name is None:
         raise SystemExit(_print_usage(words))
-    return _parser(name, _module(name)).parse_args(words[len(name.split()) :])
+    return command_parser(name).parse_args(words[len(name.split()) :])
+
+
+def command_parser(name: str) -> argparse.ArgumentParser:
+    """The parser of a command's options."""
+    return _parser(name, _module(name))
 
 
 def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
+    from spinformer.cli.options import add_shown
+
     parser = argparse.ArgumentParser(prog=f"spinformer {name}", description=module.__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     module.configure(parser)
+    add_shown(parser)
     return parser
 
 
