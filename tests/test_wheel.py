@@ -132,7 +132,7 @@ def test_licences_of_all_that_is_inside(wheel):
     for name in named:
         assert metadata.replace("METADATA", f"licenses/{name}") in archive.namelist()
     folders = {name.rpartition("/")[0] for name in archive.namelist() if name.endswith((".gz", ".npz", ".safetensors"))}
-    assert len(folders) == 2
+    assert len(folders) == 3
     for folder in folders:
         assert any(f"src/{folder}/" in name for name in named), folder
     texts = " ".join(archive.read(metadata.replace("METADATA", f"licenses/{name}")).decode() for name in named)
@@ -177,7 +177,7 @@ def test_every_command_helps(python, tmp_path):
 @pytest.mark.slow
 def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
     commands = [
-        "demo --epochs 1 --small-epochs 1",
+        "demo --epochs 1",
         "explain model TEXT",
         "evaluate model sample:test",
         "predict model texts.jsonl",

@@ -54,7 +54,7 @@ def load_texts(
     A file; "snli", "mnli" or "anli" (as in "snli:test", "mnli:dev-mismatched", "anli:test-r3"); a data set on the
     Hugging Face Hub ("owner/name:split", "owner/name/config:split"); or a sample inside the package: "sample:train",
     "sample:dev", "sample:test", 2,000 + 500 + 500 pairs of SNLI, and "sentiment:train", "sentiment:dev",
-    "sentiment:test", 4,000 + 500 + 1,000 comments of GoEmotions, negative or positive. Several of them are joined with
+    "sentiment:test", 4,000 + 500 + 500 comments of GoEmotions, negative or positive. Several of them are joined with
     "+". split: for sources that do not name one; by default the training split. The other options are as in
     `read_texts`.
     """
