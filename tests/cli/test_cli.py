@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -105,14 +104,7 @@ def test_demo(tmp_path, capsys):
     assert "awake" in pages[0].read_text()
     assert "wonderful" in pages[1].read_text()
     assert pages[2].stat().st_size > 1000
-    (output / "sentiment" / "game" / "game.json").stat()
-    assert main(["explain", str(output / "sentiment"), "Not good", "--device", "cpu"]) == 0
-    assert "1 pass" not in capsys.readouterr().err
-    shutil.rmtree(output / "sentiment" / "game")
-    (output / "sentiment" / "recipe.json").unlink()
-    (output / "sentiment" / "mine.txt").write_text("not the demo's")
-    assert main(words) == 0  # only a run of its own is replaced
-    assert (output / "sentiment" / "mine.txt").is_file()
+    assert (output / "sentiment" / "game" / "game.json").is_file()
 
 
 @pytest.mark.usefixtures("few")

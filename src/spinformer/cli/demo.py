@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--model", help="a folder that `save_pretrained` wrote, or a name on the hub (default: the package's own)")
     add("--output", type=Path, default=Path("runs/demo"), help="folder for pages and figure (default %(default)s)")
     add("--texts", type=int, default=512, help="texts that the classifier learns from (default %(default)s)")
-    add("--epochs", type=int, default=2, help="epochs of the attractor's training (default %(default)s)")
+    add("--epochs", type=int, default=4, help="epochs of the attractor's training (default %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:

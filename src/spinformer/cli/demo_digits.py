@@ -8,7 +8,7 @@ from torch.nn.functional import avg_pool2d
 
 from spinformer.cli.demo_session import Session, heading
 
-DRAWN, STEPS, COUNT = 3, 6, 1500
+DRAWN, STEPS, COUNT = 3, 2, 4000
 SHADES = " .:-=+*#%@"
 
 
@@ -34,11 +34,11 @@ path = trajectory.follow(network, corrupted, {STEPS}, pin=True)
 errors = trivial_errors(corrupted, digits.train.mean(0))
 """)
     path, corrupted = session["path"], session["corrupted"]
-    names = {**session["errors"], "attractor": path.errors[path.best]}
+    names = {**session["errors"], "attractor": path.errors[-1]}
     print(
         "mean square error on the hidden pixels: " + ", ".join(f"{name} {error:.4f}" for name, error in names.items())
     )
-    columns = {"30% hidden": path.images[0], "restored": path.images[path.best], "true": corrupted.clean}
+    columns = {"30% hidden": path.images[0], "restored": path.images[-1], "true": corrupted.clean}
     print("\n" + "".join(f"  {name:<28}" for name in columns))
     for index in range(min(DRAWN, len(corrupted.clean))):
         pictures = [_picture(images[index]) for images in columns.values()]
