@@ -178,6 +178,7 @@ def test_every_command_helps(python, tmp_path):
 def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
     commands = [
         "demo --epochs 1",
+        "completion bash",
         "explain model TEXT",
         "evaluate model sample:test",
         "predict model texts.jsonl",

@@ -21,7 +21,7 @@ def test_items_come_through():
 def test_bars(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     bar = progress_bar(10, "work", unit="epoch", done=4, leave=True)
-    assert (bar.total, bar.n, bar.disable, bar.leave, bar.unit) == (10, 4, False, True, "epoch")
+    assert (bar.total, bar.n, bool(bar.disable), bar.leave, bar.unit) == (10, 4, False, True, "epoch")
     bar.update()
     assert bar.n == 5
     bar.close()

@@ -1,5 +1,6 @@
 """The command line: help, errors, the demo, and the commands and code that the README shows."""
 
+import importlib
 import re
 import shlex
 import sys
@@ -9,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from spinformer import cli
 from spinformer._base import records
 from spinformer.cli import COMMANDS, main, research
 from spinformer.data import sources
@@ -158,7 +158,7 @@ def test_a_command_that_lacks_an_extra_says_so_in_one_line(monkeypatch, capsys):
     def missing(name):
         raise ModuleNotFoundError(f"{name} is not installed; `pip install 'spinformer[nli]'` brings it")
 
-    monkeypatch.setattr(cli.importlib, "import_module", missing)
+    monkeypatch.setattr(importlib, "import_module", missing)
     assert main(["predict", "model"]) == 2
     assert capsys.readouterr().err == (
         "spinformer predict: spinformer.cli.predict is not installed; `pip install 'spinformer[nli]'` brings it\n"

@@ -11,6 +11,7 @@ pytest.importorskip("transformers")
 
 from spinformer._base.progress import is_quiet, progress, progress_bar, remark, silence
 from spinformer.cli import COMMANDS, completion, main, options
+from spinformer.cli.commands import command_parsers
 from spinformer.data.sources import load_texts
 from spinformer.models import hub
 from spinformer.models.loading import load_classifier
@@ -220,7 +221,7 @@ class TestFolderOrHub:
 
 @pytest.fixture(scope="module")
 def known():
-    return completion.command_options()
+    return completion.command_options(command_parsers())
 
 
 class TestCompletion:

@@ -34,22 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    print(WRITERS[args.shell](command_options()))
+    print(WRITERS[args.shell](command_options(args.parsers())))
     return 0
 
 
-def command_options() -> dict[str, list[Option]]:
-    """The options of every command that can be used here; in a wheel those that need a clone have none."""
-    from spinformer.cli import COMMANDS, command_parser
-
-    found: dict[str, list[Option]] = {}
-    for name in COMMANDS:
-        try:
-            parser = command_parser(name)
-        except (FileNotFoundError, ModuleNotFoundError):
-            continue
-        found[name] = [_option(action, parser) for action in parser._actions]
-    return found
+def command_options(parsers: Mapping[str, argparse.ArgumentParser]) -> dict[str, list[Option]]:
+    """The options of every command, from their parsers."""
+    return {name: [_option(action, parser) for action in parser._actions] for name, parser in parsers.items()}
 
 
 def _option(action: argparse.Action, parser: argparse.ArgumentParser) -> Option:
