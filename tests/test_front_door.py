@@ -149,12 +149,15 @@ class TestWithoutExtras:
         )
         modules, errors = answer(code)
         assert len(modules) > 120
-        for name, (kind, message) in errors.items():
+        for name, (kind, message) in list(errors.items()):
+            if name.startswith("spinformer.kernels.device."):  # only operators import them, where there is Triton
+                del errors[name]
+                continue
             assert kind == "ModuleNotFoundError", (name, kind, message)
             assert ONE_LINE.fullmatch(message), (name, message)
         free = ("_base", "games", "ising", "attractor", "attention", "data", "cli", "explain")
         held = {name for name in errors if name.split(".")[1] in free}
-        assert held <= {"spinformer.cli.demo_classifier"}, held
+        assert not held, held
         assert "spinformer.models.pooling" not in errors
         assert "spinformer.training.game" not in errors
 

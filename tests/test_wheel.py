@@ -21,8 +21,8 @@ WALK = """
 import importlib, pkgutil, sys
 import spinformer
 for module in pkgutil.walk_packages(spinformer.__path__, "spinformer.", onerror=lambda name: None):
-    if module.name.endswith("__main__"):
-        continue
+    if module.name.endswith("__main__") or module.name.startswith("spinformer.kernels.device."):
+        continue  # what runs on a GPU is imported by its operators alone, where there is Triton
     try:
         importlib.import_module(module.name)
         print("imports", module.name)
@@ -125,7 +125,7 @@ def test_licences_of_all_that_is_inside(wheel):
     for name in named:
         assert metadata.replace("METADATA", f"licenses/{name}") in archive.namelist()
     folders = {name.rpartition("/")[0] for name in archive.namelist() if name.endswith((".gz", ".npz", ".safetensors"))}
-    assert len(folders) == 2
+    assert len(folders) == 3
     for folder in folders:
         assert any(f"src/{folder}/" in name for name in named), folder
     texts = " ".join(archive.read(metadata.replace("METADATA", f"licenses/{name}")).decode() for name in named)
@@ -170,8 +170,10 @@ def test_every_command_helps(python, tmp_path):
 @pytest.mark.slow
 def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
     commands = [
-        "demo --epochs 1 --small-epochs 1",
+        "demo --epochs 1",
+        "completion bash",
         "explain model TEXT",
+        "overview explained.jsonl",
         "evaluate model sample:test",
         "predict model texts.jsonl",
         "ground model sample:train",

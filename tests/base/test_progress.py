@@ -1,6 +1,14 @@
 """Progress bars."""
 
+import io
+import sys
+
 from spinformer._base.progress import progress, progress_bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 def test_items_come_through():
@@ -10,9 +18,10 @@ def test_items_come_through():
     assert list(bar) == [0, 1, 2]
 
 
-def test_bars():
+def test_bars(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
     bar = progress_bar(10, "work", unit="epoch", done=4, leave=True)
-    assert (bar.total, bar.n, bar.disable, bar.leave, bar.unit) == (10, 4, False, True, "epoch")
+    assert (bar.total, bar.n, bool(bar.disable), bar.leave, bar.unit) == (10, 4, False, True, "epoch")
     bar.update()
     assert bar.n == 5
     bar.close()

@@ -1,23 +1,23 @@
 """The command line: help, errors, the demo, and the commands and code that the README shows."""
 
+import importlib
 import re
 import shlex
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from spinformer import cli
 from spinformer._base import records
 from spinformer.cli import COMMANDS, main, research
-from spinformer.data import images
+from spinformer.data import sources
 from spinformer.data.sources import load_texts
 from spinformer.models import shipped
 from spinformer.training.game import hold_out
 from tests import fresh
+from tests.tiny import nli_classifier, tokenizer
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,58 +65,71 @@ def test_bad_input_is_one_line(capsys):
 
 @pytest.fixture
 def few(monkeypatch):
-    """Of every source of texts the first 100, and 200 digits."""
-    load_images = images.load_images
+    """100 texts to score on, and 200 digits to learn from."""
+    load = sources.load_texts
 
-    def few_images(source):
-        found = load_images(source)
-        return replace(found, train=found.train[:200], test=found.test[:50])
+    def few_texts(source, **options):
+        texts = load(source, **options)
+        return texts if source.endswith("train") else texts.select(range(100))
 
-    monkeypatch.setattr(images, "load_images", few_images)
-    for module in ("cli.demo_classifier", "training.classifier.train"):
-        monkeypatch.setattr(
-            f"spinformer.{module}.load_texts", lambda *args, **options: load_texts(*args, **options).select(range(100))
-        )
+    monkeypatch.setattr("spinformer.cli.demo_digits.COUNT", 200)
+    for module in ("data", "training.classifier.train"):
+        monkeypatch.setattr(f"spinformer.{module}.load_texts", few_texts)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_demo(tmp_path, capsys):
-    assert main(["demo", "--output", str(tmp_path), "--epochs", "1", "--small-epochs", "1"]) == 0
+    """With the option that it advises where it finds no classifier: one of pairs, without a game."""
+    nli_classifier().save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    output = tmp_path / "out"
+    words = ["demo", "--model", str(tmp_path / "model"), "--output", str(output), "--epochs", "1", "--texts", "64"]
+    assert main(words) == 0
     shown = capsys.readouterr().out
-    assert "0.7858  0.8587  0.7599" in shown
-    accuracy = re.search(r"100 pairs: accuracy ([0-9.]+)%", shown)
-    assert accuracy is not None
-    assert float(accuracy[1]) > 75  # the shipped classifier, on the first of the embedded test pairs
-    assert "100 pairs in" in shown
-    assert "200 digits, 1 epochs" in shown
-    assert "awake" in (tmp_path / "explanations.html").read_text()
-    assert (tmp_path / "trajectory.png").stat().st_size > 1000
-    for path in (tmp_path / "explanations.html", tmp_path / "trajectory.png"):
-        assert f": {path}" in shown
+    parts = [shown.index(f"\n{number}. ") for number in (1, 2, 3, 4)]
+    assert parts == sorted(parts)
+    for line in (
+        f">>> explainer = spinformer.Explainer.from_pretrained({str(tmp_path / 'model')!r})",
+        ">>> record = train_classifier(recipe, ",
+        ">>> explainer.ground(comments, ",
+        ">>> train_attractor(network, ",
+        "accuracy on 100 held-out texts: ",
+        "95% interval",
+        "mean square error on the hidden pixels: zero 0.",
+        "printed figures follow from its equations",
+    ):
+        assert line in shown, line
+    pages = [output / name for name in ("pair.html", "sentiment.html", "digits.png")]
+    assert shown.rstrip().endswith(f"written: {', '.join(map(str, pages))}")
+    assert "awake" in pages[0].read_text()
+    assert "wonderful" in pages[1].read_text()
+    assert pages[2].stat().st_size > 1000
+    assert (output / "sentiment" / "game" / "game.json").is_file()
 
 
 @pytest.mark.usefixtures("few")
-def test_demo_without_a_checkpoint(tmp_path, monkeypatch, capsys):
-    """As from the wheel, in an empty folder: one line says what needs --model, and the rest goes on."""
+def test_demo_without_a_classifier(tmp_path, monkeypatch, capsys):
+    """In an empty folder, with none in the package: one line says what --model is for, and the rest goes on."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(shipped.VARIABLE, raising=False)
-    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "a/b/c/d.py"))
+    monkeypatch.setattr(shipped, "default_model", missing_model)
     assert main(["demo", "--epochs", "1"]) == 0
     shown = capsys.readouterr().out
-    assert "0.7858  0.8587  0.7599" in shown
     (left_out,) = [line for line in shown.splitlines() if "left out" in line]
     assert "--model" in left_out
-    assert "attractor, one step" in shown
-    assert (tmp_path / "runs" / "demo" / "trajectory.png").stat().st_size > 1000
-    assert not (tmp_path / "runs" / "demo" / "explanations.html").exists()
+    assert "attractor 0." in shown
+    assert (tmp_path / "runs" / "demo" / "digits.png").stat().st_size > 1000
+    assert not (tmp_path / "runs" / "demo" / "pair.html").exists()
 
 
-@pytest.mark.slow
+def missing_model():
+    raise FileNotFoundError("no model; name one with --model")
+
+
+@pytest.mark.usefixtures("few")
 def test_demo_without_extras(tmp_path, monkeypatch, capsys):
-    for library in ("transformers", "matplotlib"):
-        monkeypatch.setitem(sys.modules, library, None)
-    assert main(["demo", "--output", str(tmp_path)]) == 0
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    monkeypatch.setattr("spinformer.cli.demo_digits.find_spec", lambda name: None)
+    assert main(["demo", "--output", str(tmp_path), "--epochs", "1"]) == 0
     left_out = [line for line in capsys.readouterr().out.splitlines() if "left out" in line]
     assert len(left_out) == 2
     assert "spinformer[nli]" in left_out[0]
@@ -145,7 +158,7 @@ def test_a_command_that_lacks_an_extra_says_so_in_one_line(monkeypatch, capsys):
     def missing(name):
         raise ModuleNotFoundError(f"{name} is not installed; `pip install 'spinformer[nli]'` brings it")
 
-    monkeypatch.setattr(cli.importlib, "import_module", missing)
+    monkeypatch.setattr(importlib, "import_module", missing)
     assert main(["predict", "model"]) == 2
     assert capsys.readouterr().err == (
         "spinformer predict: spinformer.cli.predict is not installed; `pip install 'spinformer[nli]'` brings it\n"

@@ -98,7 +98,7 @@ def test_columns_that_are_not_there(tmp_path):
 
 def test_files_as_a_whole(tmp_path):
     fails(tmp_path / "gone.jsonl", r"no file .*gone\.jsonl", FileNotFoundError)
-    fails(tmp_path / "a.txt", r"a\.txt: expected a file \.jsonl, \.json, \.csv, \.tsv, \.parquet")
+    fails(tmp_path / "a.md", r"a\.md: expected a file \.jsonl, \.json, \.csv, \.tsv, \.parquet, \.txt")
     (tmp_path / "folder.csv").mkdir()
     fails(tmp_path / "folder.csv", r"folder\.csv is a folder; expected a file", FileNotFoundError)
     for name, content in (("e.jsonl", ""), ("b.jsonl", "\n \n"), ("e.csv", ""), ("h.csv", "text,label\n")):

@@ -27,6 +27,16 @@ def test_sample(split, count):
     assert len(set(zip(texts.first, texts.second, texts.labels, strict=True))) == count
 
 
+def test_sentiment():
+    train, dev, test = (load_texts(f"sentiment:{split}") for split in ("train", "dev", "test"))
+    for texts, count in ((train, 4000), (dev, 500), (test, 500)):
+        assert (len(texts), texts.second, texts.names) == (count, None, ("negative", "positive"))
+        assert sum(texts.labels) == count // 2
+    parts = [set(texts.first) for texts in (train, dev, test)]
+    assert len(set.union(*parts)) == 5000
+    assert train.digests[0][0] == "sentiment:train"
+
+
 def test_sample_parts_share_no_premise_and_stay_small():
     train, dev, test = (load_texts("sample", split=split) for split in ("train", "dev", "test"))
     assert not set(train.first) & {*dev.first, *test.first}
@@ -50,7 +60,11 @@ def test_files_and_joins(tmp_path):
 @pytest.mark.parametrize(
     ("source", "split", "message"),
     [
-        ("snil", None, r"no texts named 'snil'; expected a file .* sample:SPLIT, snli:SPLIT, .* joined with \+"),
+        (
+            "snil",
+            None,
+            r"no texts named 'snil'; expected a file .* sample:SPLIT, sentiment:SPLIT, snli:SPLIT, .* joined with \+",
+        ),
         ("snli:validate", None, r"the split of snli must be one of 'train', 'dev', 'test'; got 'validate'"),
         ("mnli:test", None, r"the split of mnli must be one of 'train', 'dev', 'dev-mismatched'; got 'test'"),
         ("sample:all", None, r"the split of sample must be one of 'train', 'dev', 'test'; got 'all'"),

@@ -209,9 +209,9 @@ def test_predict_files(saved, model, tokenizer, asked, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("no tab here", "expected JSON or premise<TAB>hypothesis; got 'no tab here'"),
-        ("a\tb\tc", "expected JSON or premise<TAB>hypothesis; got 3 columns: "),
-        ("", "expected JSON or premise<TAB>hypothesis; got ''"),
+        ("no tab here", "expected two texts, a tab between; got 1 text: 'no tab here' (or JSON)"),
+        ("a\tb\tc", "expected two texts, a tab between; got 3 texts: "),
+        ("", "expected a text; got an empty line"),
         ("a\t ", "expected text; got ' '"),
         ('{"premise": "a"}', "no text column; its columns are 'premise'; looked for premise + hypothesis"),
         ('{"text": null}', "expected text; got None"),

@@ -1,26 +1,52 @@
-"""Progress bars for long work, and how long it takes."""
+"""What is said beside the results: progress bars for long work, remarks, how long it takes; and how to say nothing."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
 
 T = TypeVar("T")
 OPTIONS: dict[str, Any] = {"mininterval": 0.5, "dynamic_ncols": True}
+_QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    """No progress bars and no remarks inside the block."""
+    token = _QUIET.set(True)
+    try:
+        yield
+    finally:
+        _QUIET.reset(token)
+
+
+def is_quiet() -> bool:
+    """Whether bars and remarks are silenced."""
+    return _QUIET.get()
+
+
+def remark(text: str) -> None:
+    """Print a line that is no result: where a file lies, how long it will take."""
+    if not is_quiet():
+        print(text, flush=True)
 
 
 def progress(
     items: Iterable[T], label: str, total: int | None = None, done: int = 0, delay: float = 0.0
 ) -> Iterable[T]:
-    """Iterate over `items` under a bar.
+    """Iterate over `items` under a bar, which is shown on terminals alone.
 
     total: the number of items, where `len(items)` does not give it; done: how many came before these; delay: seconds
     before the bar is shown.
     """
     if os.environ.get("RANK", "0") != "0":  # of several processes the first shows how far they are
         return items
-    bar: Iterable[T] = tqdm(items, desc=label, total=total, initial=done, leave=False, delay=delay, **OPTIONS)
+    bar: Iterable[T] = tqdm(
+        items, desc=label, total=total, initial=done, leave=False, delay=delay, disable=_hidden(), **OPTIONS
+    )
     return bar
 
 
@@ -30,10 +56,14 @@ def progress_bar(
     """A tqdm bar for a loop that calls `update` and `set_postfix` itself.
 
     done: how many of `total` came before; leave: whether the bar stays when it is closed. Nothing is shown if `quiet`,
-    or if the output is not a terminal and the bar would not stay.
+    or if standard error is not a terminal: a file has no use for the codes that move a bar.
     """
-    disable = True if quiet else (False if leave else None)
-    return tqdm(total=total, initial=done, desc=label, unit=unit, leave=leave, disable=disable, **OPTIONS)
+    return tqdm(total=total, initial=done, desc=label, unit=unit, leave=leave, disable=_hidden(quiet), **OPTIONS)
+
+
+def _hidden(quiet: bool = False) -> bool | None:
+    """As tqdm takes it: None is to hide the bar unless it would be on a terminal."""
+    return True if quiet or is_quiet() else None
 
 
 def duration(seconds: float) -> str:

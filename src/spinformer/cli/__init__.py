@@ -5,53 +5,13 @@ that `spinformer --help` is quick and needs no extra.
 """
 
 import argparse
-import importlib
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from contextlib import nullcontext
 
 from spinformer import __version__
+from spinformer.cli.commands import COMMANDS, command_module, command_parser
 from spinformer.cli.extensions import load_extensions
-from spinformer.cli.research import PACKAGE, load_command
-
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("spinformer.cli.demo", "see both systems at work: a worked example, explained sentences, restored digits"),
-    "explain": ("spinformer.cli.explain", "show which words and which pairs of words decided"),
-    "overview": ("spinformer.cli.overview", "see a whole data set: what the classifier relies on; compare two of them"),
-    "ground": ("spinformer.cli.ground", "learn the game of your classifier, so that one pass explains a text"),
-    "evaluate": ("spinformer.cli.evaluate", "score a classifier on data sets, or the explanations of its answers"),
-    "predict": ("spinformer.cli.predict", "classify texts or pairs of texts from files or standard input"),
-    "train nli": ("spinformer.cli.train_nli", "train a classifier of texts or pairs of texts: NeuroGame or a baseline"),
-    "train attractor": ("spinformer.cli.train_attractor", "train an attractor network on images, no backpropagation"),
-    "retrieve": ("spinformer.cli.retrieve", "restore corrupted images with an attractor network; draw the trajectory"),
-    "app": ("spinformer.cli.app", "serve a web page: explain pairs of texts, watch the attractor"),
-    "bench": ("research.commands.bench", "measure the figures that the documents quote (in a clone)"),
-    "torture": ("research.commands.torture", "try to break the library in every way that we know (in a clone)"),
-    "reproduce all": (
-        "research.commands.reproduce_all",
-        "make every result and every document of this repository again (in a clone)",
-    ),
-    "reproduce nli": (
-        "research.commands.reproduce_nli",
-        "train and score every classifier of docs/nli.md (in a clone)",
-    ),
-    "reproduce grounding": (
-        "research.commands.reproduce_grounding",
-        "compare grounded games with other explanations (in a clone)",
-    ),
-    "reproduce architectures": (
-        "research.commands.reproduce_architectures",
-        "train, ground and explain small classifiers of every architecture (in a clone)",
-    ),
-    "reproduce negation": (
-        "research.commands.reproduce_negation",
-        "count the signs of `not good` and `very good` (in a clone)",
-    ),
-    "reproduce attractor": (
-        "research.commands.reproduce_attractor",
-        "check the figures, claims and speed of the attractor paper (in a clone)",
-    ),
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,9 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_usage(words)
     load_extensions()
     try:
-        module = _module(name)
-        args = _parser(name, module).parse_args(words[len(name.split()) :])
-        status: int = module.run(args)
+        from spinformer._base.progress import silence
+
+        module = command_module(name)
+        args = command_parser(name).parse_args(words[len(name.split()) :])
+        with silence() if args.quiet else nullcontext():
+            status: int = module.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         sys.stderr.close()  # the reader has gone; nothing more to say
@@ -75,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         from spinformer.cli.failures import explain_failure
 
-        return explain_failure(name, error)
+        return explain_failure(name, error, verbose="--verbose" in words)
     except KeyboardInterrupt:
         print(f"spinformer {name}: stopped", file=sys.stderr)
         return 130
@@ -87,20 +50,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     name = _command(words)
     if name is None:
         raise SystemExit(_print_usage(words))
-    return _parser(name, _module(name)).parse_args(words[len(name.split()) :])
-
-
-def _parser(name: str, module: ModuleType) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"spinformer {name}", description=module.__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    module.configure(parser)
-    return parser
-
-
-def _module(command: str) -> ModuleType:
-    name, _ = COMMANDS[command]
-    package, _, last = name.rpartition(".")
-    return load_command(last) if package == PACKAGE else importlib.import_module(name)
+    return command_parser(name).parse_args(words[len(name.split()) :])
 
 
 def _command(words: Sequence[str]) -> str | None:

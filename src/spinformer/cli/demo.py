@@ -1,85 +1,71 @@
-"""See both systems at work, in four parts:
+"""See it work, in two minutes on two cores:
 
-  the worked example of the NeuroGame paper, from its equations;
-  a trained classifier of pairs of texts, scored and explained;
-  a small one, trained now;
-  the attractor network, trained now on the embedded digits, without backpropagation.
+  1. a pair of sentences explained: which words and which pairs of words decided;
+  2. a sentiment classifier, fine-tuned now, scored on held-out texts, grounded and explained;
+  3. digits restored by an attractor network that learns now, without backpropagation;
+  4. one line on the worked example of the NeuroGame paper.
 
-A report of two explanations and a figure of the attractor's trajectory are written to the output folder. The two parts
-with classifiers need the extra `nli`, the attractor needs the extra `plot`; a part that lacks something is left out.
+The lines of Python that it shows are those that it runs. Pages and a figure are written to the output folder. Parts 1
+and 2 need the extra `nli` and a classifier: the one that the package brings, or any Hugging Face sequence classifier
+given with --model, with a game or without. What is missing is named in one line, and the rest goes on.
 """
 
 import argparse
 from pathlib import Path
 
+from spinformer._base import checks
 from spinformer._base.extras import require
-from spinformer.attention.worked_example import WORDS, worked_example
+from spinformer._base.progress import remark
+from spinformer.cli import demo_digits, demo_texts
+from spinformer.cli.options import check_output_folder
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("--model", help="folder of a classifier with a game (default: the only one in checkpoints/, in a clone)")
-    add("--output", type=Path, default=Path("runs/demo"), help="folder for report and figure (default %(default)s)")
+    add("--model", help="a folder that `save_pretrained` wrote, or a name on the hub (default: the package's own)")
+    add("--output", type=Path, default=Path("runs/demo"), help="folder for pages and figure (default %(default)s)")
+    add("--texts", type=int, default=512, help="texts that the classifier learns from (default %(default)s)")
     add("--epochs", type=int, default=4, help="epochs of the attractor's training (default %(default)s)")
-    add("--small-epochs", type=int, default=12, help="epochs of the small classifier's training (default %(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print every part that can run, and say where report and figure are."""
-    args.output.mkdir(parents=True, exist_ok=True)
-    _print_example()
-    files = {"the report of the two explanations": _classifiers(args), "the figure of the trajectory": _attractor(args)}
-    print()
-    for name, path in files.items():
-        if path is not None:
-            print(f"{name}: {path}")
+    """Every part that can run, then where the files lie."""
+    checks.at_least("--texts", args.texts, 64)
+    checks.at_least("--epochs", args.epochs, 1)
+    check_output_folder("--output", args.output)
+    files = [*_texts(args), demo_digits.restore_digits(args.output, epochs=args.epochs)]
+    print(f"\n4. {_example()}")
+    written = [str(path) for path in files if path is not None]
+    if written:
+        remark(f"\nwritten: {', '.join(written)}")
     return 0
 
 
-def _print_example() -> None:
-    print(f"The worked example of the NeuroGame paper: {' '.join(WORDS)!r}, three tokens, three coalitions\n")
-    print(f"  {'figure':<36}{'from the equations':<30}printed in the paper")
-    for figure in worked_example():
-        ours = "  ".join(f"{number:.4f}" for number in figure.computed)
-        theirs = "" if figure.printed is None else "  ".join(figure.printed)
-        note = "   <- does not follow" if figure.agrees is False else ""
-        print(f"  {figure.name:<36}{ours:<30}{theirs}{note}")
-
-
-def _classifiers(args: argparse.Namespace) -> Path | None:
-    """Score and explain the trained classifier, train a small one; the path of the report, None if left out."""
+def _texts(args: argparse.Namespace) -> list[Path]:
+    """The parts with a classifier; their pages."""
     from spinformer.models.shipped import default_model
 
-    title = "A trained NeuroGame classifier of pairs of texts, on the embedded test pairs of SNLI"
     try:
         require("transformers", extra="nli")
         require("accelerate", extra="nli")
         model = args.model or default_model()
     except (ModuleNotFoundError, FileNotFoundError) as error:
-        print(f"\n{title}, and a small one that borrows its tokenizer, are left out: {error}")
-        return None
-    from spinformer.cli import demo_classifier
-
-    print(f"\n{title}:\n")
-    report = demo_classifier.score_and_explain(model, args.output)
-    print("\nA small one, trained now from random weights on the embedded pairs (chance is a third):\n")
-    record = demo_classifier.train_small(model, args.output, args.small_epochs)
-    accuracies = [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry]
-    shown = ", ".join(f"{accuracy:.1%}" for accuracy in accuracies)
-    print(f"  {record['pairs']:,} pairs in {record['seconds']:.0f} s; accuracy on dev after each epoch: {shown}")
-    return report
+        print(f"1 and 2, the explained pair and a classifier of your own, are left out: {error}")
+        return []
+    args.output.mkdir(parents=True, exist_ok=True)
+    return [
+        demo_texts.explain_pair(model, args.output),
+        demo_texts.own_classifier(model, args.output, args.texts),
+    ]
 
 
-def _attractor(args: argparse.Namespace) -> Path | None:
-    """Train the attractor and draw a trajectory; the path of the figure, None if left out."""
-    title = "The attractor network, trained now"
-    try:
-        require("matplotlib", extra="plot")
-    except ModuleNotFoundError as error:
-        print(f"\n{title}, is left out: {error}")
-        return None
-    from spinformer.cli import demo_attractor
+def _example() -> str:
+    from spinformer.attention.worked_example import WORDS, worked_example
 
-    print(f"\n{title}:")
-    return demo_attractor.train_and_restore(args.output, epochs=args.epochs)
+    printed = [figure for figure in worked_example() if figure.agrees is not None]
+    right = sum(figure.agrees is True for figure in printed)
+    return (
+        f"The worked example of the NeuroGame paper, {' '.join(WORDS)!r}: {right} of its {len(printed)} printed "
+        "figures follow from its equations (`spinformer.attention.worked_example` computes each)."
+    )

@@ -15,12 +15,14 @@ from pathlib import Path
 
 from spinformer._base import records
 from spinformer._base.characters import printable
+from spinformer._base.progress import remark
 from spinformer.cli import evaluate_explanations
 from spinformer.cli.options import (
     add_columns,
     add_device,
     add_max_length,
     add_model,
+    check_output_folder,
     names_list,
     short_name,
     text_columns,
@@ -54,6 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores, and write the files that were named."""
+    if args.name is not None:
+        check_output_folder("--results", args.results)
     if evaluate_explanations.is_requested(args):
         return evaluate_explanations.run(args)
     from spinformer.data.sources import load_texts
@@ -65,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         from spinformer.explain.render.canvas import save_figure
 
         figures.check_matplotlib()
+        check_output_folder("--output", args.output)
     options = text_columns(args.columns, labelled=True)
     sets: dict[str, Texts] = {}
     for source in args.data:
@@ -97,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
                 figure = draw(evaluation.scores, key)
                 figure.set_dpi(120)
                 save_figure(figure, path)
-                print(f"  -> {path}")
+                remark(f"  -> {path}")
     if args.name is not None:
         config = {name: getattr(args, name) for name in ("batch_size", "max_length", "device", "bf16")}
         digests = {name: digest for texts in sets.values() for name, digest in texts.digests}
@@ -109,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
             data=weight_digests(args.model) | digests,
             directory=args.results,
         )
-        print(f"  -> {path}")
+        remark(f"  -> {path}")
     return 0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from spinformer._base import checks
 from spinformer._base.extras import require
+from spinformer.cli.options import check_output_file
 from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.exactness import (
     Exactness,
@@ -68,6 +69,8 @@ def check(args: argparse.Namespace) -> None:
 
         check_matplotlib()
         checks.choice("the suffix of --exact-figure", args.exact_figure.suffix.lower(), SUFFIXES)
+    check_output_file("--tables", args.tables)
+    check_output_file("--exact-figure", args.exact_figure)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from spinformer._base import checks, records
 from spinformer._base.files import atomic_text
+from spinformer._base.progress import remark
 from spinformer.cli import evaluate_exactness
-from spinformer.cli.options import aligned, short_name, text_columns, weight_digests
+from spinformer.cli.options import aligned, check_output_file, check_pairs, short_name, text_columns, weight_digests
 from spinformer.data.texts import Texts
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.methods import all_methods
@@ -69,31 +70,34 @@ def run(args: argparse.Namespace) -> int:
     if highlights is not None:
         highlights = highlights.select(range(min(args.count, len(highlights))))
     explainer = _explainer(args)
+    check_pairs(texts, explainer.context().labels)
     names = args.methods or explainer.methods()
     scorers = [explainer.scorer(name, passes=args.passes) for name in names]
     seeds = args.seeds if len(args.seeds) > 1 else ()
     study = Study(explainer, texts)
     plan = _plan(args, explainer, everything) if args.exact else None
     forecast = study.forecast(scorers, seeds=seeds, highlights=highlights)
-    print(f"faithfulness on {len(texts)} texts: {forecast}", flush=True)
+    remark(f"faithfulness on {len(texts)} texts: {forecast}")
     if plan is not None:
-        print(plan.forecast(), flush=True)
+        remark(plan.forecast())
     result = study.measure(scorers, seeds=seeds, highlights=highlights)
     print(f"\n{result}", flush=True)
     if explainer.grounded is None:
-        print("\nno game: `spinformer ground MODEL TEXTS` learns one, whose fit and interactions are then measured too")
+        remark(
+            "\nno game: `spinformer ground MODEL TEXTS` learns one, whose fit and interactions are then measured too"
+        )
     outcome = result.to_dict()
     if plan is None:
-        print("\nexactness: not measured; --exact 20 compares with the classifier's exact values on 20 short texts")
+        remark("\nexactness: not measured; --exact 20 compares with the classifier's exact values on 20 short texts")
     else:
         exactness = plan.measure()
         print(f"\n{exactness}")
         outcome["exactness"] = exactness.to_dict()
         if args.exact_figure is not None:
-            print(f"  -> {evaluate_exactness.draw(exactness, args.exact_figure)}")
+            remark(f"  -> {evaluate_exactness.draw(exactness, args.exact_figure)}")
     if args.output is not None:
         atomic_text(args.output, json.dumps(outcome, indent=1, allow_nan=False) + "\n")
-        print(f"  -> {args.output}")
+        remark(f"  -> {args.output}")
     if args.name is not None:
         options = {name: getattr(args, name) for name in ("count", "seeds", "passes", "device")}
         options["max_length"] = explainer.max_length
@@ -109,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             data=weight_digests(args.model) | dict(digests),
             directory=args.results,
         )
-        print(f"  -> {path}")
+        remark(f"  -> {path}")
     return 0
 
 
@@ -134,6 +138,7 @@ def _check(args: argparse.Namespace) -> None:
         raise ValueError("--bf16 does not go with --explanations: they are measured in float32")
     if args.output is not None and args.output.suffix != ".json":
         raise ValueError(f"--output with --explanations is a file that ends in .json; got {args.output}")
+    check_output_file("--output", args.output)
     if args.methods and AdditiveExplainer.name in args.methods and args.additive is None:
         raise ValueError("additive-explainer is learnt: name a saved one, or texts to train one on, with --additive")
 

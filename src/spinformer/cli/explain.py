@@ -2,24 +2,38 @@
 
 MODEL is any Hugging Face sequence classifier. With a game, which `spinformer ground` learns, it is explained from one
 forward pass; without a game, from 512 passes over masked texts (--passes).
-Blue words speak for the explained class, orange ones against it.
+Blue words speak for the explained class, orange ones against it; without colours they are [+for] and [-against] it.
 
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
 Many, in one report: spinformer explain MODEL --file pairs.csv --html report.html --figures pictures
 A corpus:            spinformer explain MODEL texts.jsonl --output explained.parquet --overview page.html
-A corpus is read from JSONL, CSV, TSV or Parquet, and written as JSONL, CSV or Parquet, a row for each text.
+Plain lines:         spinformer explain MODEL reviews.txt --html report.html
+A corpus is read from JSONL, CSV, TSV, Parquet or plain lines (.txt: a text in each, or two with a tab between), and
+written as JSONL, CSV or Parquet, a row for each text.
 Stopped, it goes on when the same command is given again; torchrun and accelerate share it among processes.
 """
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from spinformer._base import checks
 from spinformer._base.characters import printable
-from spinformer._base.progress import progress
-from spinformer.cli.options import add_columns, add_device, add_max_length, add_model, aligned, text_columns
+from spinformer._base.progress import progress, remark
+from spinformer.cli.options import (
+    add_columns,
+    add_device,
+    add_max_length,
+    add_model,
+    aligned,
+    check_output_file,
+    check_output_folder,
+    check_pairs,
+    takes_color,
+    text_columns,
+)
 from spinformer.explain.exchange import FORMATS, PAIRS
 
 if TYPE_CHECKING:
@@ -30,7 +44,7 @@ if TYPE_CHECKING:
 # Options of `Explainer` that are passed on where they are given.
 REPORTED = 50  # texts of a file that go into a report
 # How files of texts end.
-CORPORA = (".jsonl", ".csv", ".tsv", ".parquet")
+CORPORA = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
 MODEL_OPTIONS = ("game", "additive", "samples", "seconds", "temperature", "max_length", "seed")
 
 
@@ -110,23 +124,27 @@ def run(args: argparse.Namespace) -> int:
 
     if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
         args.file, args.text = args.text, None
+    rows = args.output is not None and args.output.suffix.lower() in FORMATS
+    corpus = args.file is not None and (rows or args.overview is not None)
     for name in ("html", "overview"):
         path = getattr(args, name)
         if path is not None and path.suffix.lower() not in (".html", ".htm"):
             raise ValueError(f"--{name} must name a file that ends in .html; got {path}")
+        check_output_file(f"--{name}", path)
     if args.overview is not None and args.file is None:
         raise ValueError("--overview is of the texts of a file; got one text")
-    rows = args.output is not None and args.output.suffix.lower() in FORMATS
-    if args.file is not None and (rows or args.overview is not None):
+    check_output_folder("--figures", args.figures)
+    (check_output_file if corpus or args.file is None else check_output_folder)("--output", args.output)
+    if corpus:
         return _run_corpus(args)
     texts = _texts(args, REPORTED)
     checks.at_least("--top", args.top, 1)
     if args.figures is not None:
         require("matplotlib", extra="plot")
-    explanations = []
+    explanations, color = [], takes_color(sys.stdout)
     for explanation in _explain(args, texts):
         explanations.append(explanation)
-        print(colored_text(explanation), flush=True)
+        print(colored_text(explanation, color=color), flush=True)
         if args.file is None:
             _print_numbers(explanation, args.top)
     _write(args, explanations)
@@ -151,13 +169,16 @@ def _texts(args: argparse.Namespace, limit: int | None = None) -> "Texts":
         checks.at_least("--limit", limit, 1)
     if limit is None or len(texts) <= limit:
         return texts
-    print(f"the first {limit:,} of {len(texts):,} texts (--limit)")
+    remark(f"the first {limit:,} of {len(texts):,} texts (--limit)")
     return texts.select(range(limit))
 
 
 def _is_file(text: str) -> bool:
-    """Whether a text names a file of texts rather than being one."""
-    return len(text) < 1000 and text.removesuffix(".gz").endswith(CORPORA) and Path(text).is_file()
+    """Whether a text names a file of texts rather than being one; a FileNotFoundError where the file is missing."""
+    named = len(text) < 1000 and text.removesuffix(".gz").endswith(CORPORA)
+    if named and not Path(text).is_file() and len(text.split()) == 1:
+        raise FileNotFoundError(f"no file {text}")
+    return named and Path(text).is_file()
 
 
 def _run_corpus(args: argparse.Namespace) -> int:
@@ -174,17 +195,17 @@ def _run_corpus(args: argparse.Namespace) -> int:
     if args.output is None:
         explained = ExplanationSet(progress(_explain(args, texts), "explaining", len(texts)))
     else:
-        explainer, options = _explainer(args)
+        explainer, options = _explainer(args, texts)
         path = explain_corpus(explainer, texts, args.output, pairs=args.pairs, **options)
         if path is None:
             return 0  # other processes are at work
-        print(f"{len(texts):,} explanations: {path}")
+        remark(f"{len(texts):,} explanations: {path}")
         if args.overview is None:
             return 0
         explained = ExplanationSet.load(path)
     print(explained)
     explained.to_html(args.overview)
-    print(f"page: {args.overview}")
+    remark(f"page: {args.overview}")
     return 0
 
 
@@ -192,19 +213,20 @@ def _explain(args: argparse.Namespace, texts: "Texts") -> "Iterator[Explanation]
     """The explanations of the texts, BATCH at a time."""
     from spinformer.explain.batches import BATCH
 
-    explainer, options = _explainer(args)
+    explainer, options = _explainer(args, texts)
     for start in range(0, len(texts), BATCH):
         part = slice(start, start + BATCH)
         second = None if texts.second is None else list(texts.second[part])
         yield from explainer(list(texts.first[part]), second, **options)
 
 
-def _explainer(args: argparse.Namespace) -> "tuple[Explainer, CallOptions]":
-    """The explainer, and the options of its calls."""
+def _explainer(args: argparse.Namespace, texts: "Texts") -> "tuple[Explainer, CallOptions]":
+    """The explainer, and the options of its calls on these texts."""
     from spinformer.explain.explainer import Explainer
 
     given = {name: getattr(args, name) for name in MODEL_OPTIONS if getattr(args, name) is not None}
     explainer = Explainer.from_pretrained(args.model, args.device, **given)
+    check_pairs(texts, explainer.context().labels)
     target = None if args.target is None else _class(args.target, explainer)
     against = None if args.against is None else _class(args.against, explainer)
     options: CallOptions = {"method": args.method, "passes": args.passes, "until": args.until}
@@ -249,19 +271,19 @@ def _write(args: argparse.Namespace, explanations: "list[Explanation]") -> None:
         zip(["explanation"] if args.file is None else map("{:04d}".format, numbers), explanations, strict=True)
     )
     if args.output is not None and args.file is None:
-        print(f"\nsaved as {explanations[0].save(args.output)}")
+        remark(f"\nsaved as {explanations[0].save(args.output)}")
     elif args.output is not None:
         args.output.mkdir(parents=True, exist_ok=True)
         for name, explanation in named:
             explanation.save(args.output / f"{name}.json")
-        print(f"\nsaved in {args.output}")
+        remark(f"\nsaved in {args.output}")
     if args.html is not None:
         from spinformer.explain.render.html import save_html
 
-        print(f"report: {save_html(explanations, args.html)}")
+        remark(f"report: {save_html(explanations, args.html)}")
     if args.figures is not None:
         args.figures.mkdir(parents=True, exist_ok=True)
         for name, explanation in named if len(named) == 1 else progress(named, "draw"):
             for kind in explanation.plots:
                 explanation.plot(kind, args.figures / f"{name}-{kind}.png")
-        print(f"figures: {args.figures}")
+        remark(f"figures: {args.figures}")

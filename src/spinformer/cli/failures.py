@@ -1,9 +1,8 @@
 """What ends a command, in one line: bad input, damaged files, a full disk, too little memory, or what nobody foresaw.
 
-With the environment variable SPINFORMER_TRACE set, the trace is shown before the line.
+With --verbose the trace is shown before the line.
 """
 
-import os
 import pickle
 import sys
 import traceback
@@ -15,7 +14,6 @@ from safetensors import SafetensorError
 
 from spinformer._base.characters import printable
 
-TRACE = "SPINFORMER_TRACE"
 EXPECTED = (
     *(ValueError, TypeError, OSError, ModuleNotFoundError, EOFError, OverflowError, RecursionError),
     *(SafetensorError, pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
@@ -28,9 +26,12 @@ BAD_INPUT, UNFORESEEN = 2, 1
 LONGEST = 500  # characters of a reason: it may quote what a file holds
 
 
-def explain_failure(command: str, error: Exception) -> int:
-    """Print one line on standard error; the exit status: 2 for what the user can mend, 1 for what nobody foresaw."""
-    if os.environ.get(TRACE):
+def explain_failure(command: str, error: Exception, *, verbose: bool = False) -> int:
+    """Print one line on standard error; the exit status: 2 for what the user can mend, 1 for what nobody foresaw.
+
+    verbose: print the trace first, of both kinds.
+    """
+    if verbose:
         traceback.print_exception(error)
     reason = printable(" ".join(str(error).split()))
     if isinstance(error, MEMORY) or "can't allocate memory" in reason:
@@ -43,7 +44,7 @@ def explain_failure(command: str, error: Exception) -> int:
         kind = type(error).__name__
         print(
             f"spinformer {command}: an error that was not foreseen, {kind}: {reason[:300]}; please report it with what "
-            f"the same command prints when {TRACE}=1 is set",
+            "the same command prints with --verbose",
             file=sys.stderr,
         )
         return UNFORESEEN

@@ -1,9 +1,9 @@
 """Learn the game of your classifier, so that one pass tells which words, and which pairs of words, decided.
 
 MODEL is any Hugging Face text classifier, of one text or of pairs, with two or more classes; its weights stay as they
-are. TEXTS is a file of texts like those it will see; labels are not needed and not read. The game head is trained on
-the classifier's answers to masked texts. It is saved in OUTPUT/game (MODEL/game by default), with a report of how
-faithful it is on texts that were held out. Several GPUs share the work:
+are. TEXTS is a file of texts like those it will see (in .txt one in each line); labels are not needed and not read. The
+game head is trained on the classifier's answers to masked texts. It is saved in OUTPUT/game (MODEL/game by default),
+with a report of how faithful it is on texts that were held out. Several GPUs share the work:
 
   torchrun --nproc-per-node 4 -m spinformer ground MODEL TEXTS
 """
@@ -18,7 +18,15 @@ import torch
 
 from spinformer._base.files import run_lock
 from spinformer._base.processes import joined, rank_and_world
-from spinformer.cli.options import add_columns, add_device, add_model, text_columns
+from spinformer._base.progress import remark
+from spinformer.cli.options import (
+    add_columns,
+    add_device,
+    add_model,
+    check_output_folder,
+    check_pairs,
+    text_columns,
+)
 from spinformer.models.game_head import FOLDER, Form
 from spinformer.models.masked import MASKINGS
 from spinformer.training.game import HELD_OUT, GroundingOptions, train_game_head
@@ -75,10 +83,12 @@ def run(args: argparse.Namespace) -> int:
     from spinformer.evaluate.explanations.report import report
     from spinformer.explain.explainer import Explainer
     from spinformer.models.loading import load_classifier
+    from spinformer.models.outputs import output_names
 
     output = args.output or Path(args.model)
     if args.output is None and not output.is_dir():
         raise ValueError(f"{args.model} is not a folder here; name one for the game head with --output")
+    check_output_folder("--output", output)
     texts = load_texts(args.texts, **text_columns(args.columns, labelled=False))
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(args.seed)).tolist()[: args.limit]
     if not 1 <= args.held_out < len(order):
@@ -91,8 +101,9 @@ def run(args: argparse.Namespace) -> int:
     measured = held_out.select(range(min(HELD_OUT, len(held_out))))
     with run_lock(output / FOLDER), joined(args.device) as device:
         model, tokenizer = load_classifier(args.model, device=device)  # a game that its folder holds is replaced
+        check_pairs(texts, output_names(model))
         first = rank_and_world()[0] == 0  # the process that says what happens
-        train = partial(train_game_head, announce=print if first else _nothing, resume=args.resume)
+        train = partial(train_game_head, announce=remark if first else _nothing, resume=args.resume)
         head = train(model, tokenizer, training, output, options, held_out=measured)
         if not first:
             return 0
@@ -101,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         findings = report(explainer, held_out, learnt=learnt)
         findings.save(output)
     print(findings)
-    print(f"\nthe game is in {output / 'game'}")
+    remark(f"\nthe game is in {output / 'game'}")
     return 0
 
 

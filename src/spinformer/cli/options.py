@@ -1,14 +1,17 @@
 """Options and small helpers that several commands share."""
 
 import argparse
-from collections.abc import Mapping
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import IO, TypedDict
 
 import torch
 
 from spinformer._base.files import sha256
-from spinformer.data.texts import split_source
+from spinformer.data.columns import inference_names
+from spinformer.data.texts import Texts, split_source
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -49,6 +52,13 @@ def add_columns(parser: argparse.ArgumentParser, *, labelled: bool = False, note
     )
 
 
+def add_shown(parser: argparse.ArgumentParser) -> None:
+    """Add how much is said beside the results; every command has these."""
+    add = parser.add_argument_group("what is shown").add_argument
+    add("--quiet", action="store_true", help="results and errors alone: no progress, no remarks")
+    add("--verbose", action="store_true", help="the trace of an error before its line")
+
+
 def names_list(text: str) -> list[str]:
     """The type of an option whose value is names with commas between."""
     names = [name.strip() for name in text.split(",")]
@@ -72,6 +82,49 @@ def text_columns(names: list[str] | None, *, labelled: bool) -> ColumnOptions:
         "second": texts[1] if len(texts) == 2 else None,
         "label": label,
     }
+
+
+def check_pairs(texts: Texts, classes: Sequence[str]) -> None:
+    """A ValueError where plain lines hold one text each and the classes are those of two texts compared."""
+    plain = any(name.endswith((".txt", ".txt.gz")) for name, _ in texts.digests)
+    if plain and not texts.paired and inference_names(classes, paired=True):
+        raise ValueError(
+            f"{texts.source}: this classifier compares two texts; expected lines of two with a tab between; got one"
+        )
+
+
+def check_output_file(option: str, path: Path | None) -> None:
+    """An OSError of one line, before any work, where no file can be written at `path`, the value of `option`."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"{option}: expected a file to write; {path} is a folder")
+    if not path.exists() or path.is_file():  # a pipe or a device is written as it is
+        _check_folder(option, path, path.parent)
+
+
+def check_output_folder(option: str, path: Path | None) -> None:
+    """The same for a folder that files are written to."""
+    if path is not None:
+        _check_folder(option, path, path)
+
+
+def _check_folder(option: str, path: Path, folder: Path) -> None:
+    """Write and delete a file in the first folder above that exists: rights alone do not tell of full disks."""
+    folder = folder.resolve()
+    present = next(place for place in (folder, *folder.parents) if place.exists())
+    if not present.is_dir():
+        raise NotADirectoryError(f"{option}: cannot write to {path}, because {present} is a file")
+    try:
+        with tempfile.TemporaryFile(dir=present):
+            pass
+    except OSError as error:
+        raise OSError(f"{option}: cannot write to {path} ({error.strerror})") from error
+
+
+def takes_color(stream: IO[str]) -> bool:
+    """Whether colours may be written: to a terminal, unless NO_COLOR (https://no-color.org) says no."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def short_name(source: str) -> str:

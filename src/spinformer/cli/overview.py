@@ -13,6 +13,9 @@ import argparse
 from pathlib import Path
 from typing import get_args
 
+from spinformer._base.progress import remark
+from spinformer.cli.options import check_output_file, check_output_folder
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -39,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.html is not None and args.html.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--html must name a file that ends in .html; got {args.html}")
+    check_output_file("--html", args.html)
+    check_output_folder("--figures", args.figures)
     if args.second is None and args.names is not None:
         raise ValueError("--names are those of two classifiers; got one file of explanations")
     if args.second is not None and args.cohorts is not None:
@@ -63,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             difference.plot(kind, args.figures / f"{kind}.png")
     for name, path in (("page", args.html), ("figures", args.figures)):
         if path is not None:
-            print(f"{name}: {path}")
+            remark(f"{name}: {path}")
     return 0
 
 

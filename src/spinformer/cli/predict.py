@@ -5,6 +5,7 @@ Models of several labels give those that are on, models of scores the scores.
 Standard input, .jsonl and .txt files are answered line by line as they are read:
   {"premise": ..., "hypothesis": ...}     or {"text": ...}, or other usual names, or those that --columns gives
   premise<TAB>hypothesis
+  a text                                  plain, where the classifier takes one
 CSV, TSV and Parquet files (with a header) and named sets (snli:test) are read as `spinformer evaluate` reads them.
 Answers come in the order of the texts. A bad line stops the command and is named; the lines before it are answered.
 With --output, answers to standard input are written as they come; those to files when all of them are there, so that a
@@ -28,10 +29,12 @@ from spinformer.cli.options import (
     add_device,
     add_max_length,
     add_model,
+    check_output_file,
     names_list,
     text_columns,
 )
-from spinformer.data.columns import find_columns
+from spinformer.data.columns import find_columns, inference_names
+from spinformer.data.files import split_plain
 from spinformer.data.texts import Texts
 from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, open_binary
 
@@ -62,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     checks.at_least("--batch-size", args.batch_size, 1)
     options = text_columns(args.columns, labelled=False)
     sources = args.files or ["-"]
+    check_output_file("--output", args.output)
     for source in sources:
         if source != "-" and source.endswith(LINES) and not Path(source).is_file():
             raise FileNotFoundError(f"no file at {source}")
@@ -74,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
     count = truncated = 0
     with contextlib.ExitStack() as stack:
         out: IO[str] | None = None  # opened with the first answers
-        rows = (row for source in sources for row in _rows(source, options))
+        plain = 2 if inference_names(names, paired=True) else 0
+        rows = (row for source in sources for row in _rows(source, options, plain))
         for batch in _batches(rows, args.batch_size):
             texts = Texts([row[0] for row in batch], [row[1] for row in batch] if len(batch[0]) == 2 else None)
             predictions = predict(
@@ -130,13 +135,14 @@ def _batches(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
         yield batch
 
 
-def _rows(source: str, options: ColumnOptions) -> Iterator[Row]:
+def _rows(source: str, options: ColumnOptions, plain: int) -> Iterator[Row]:
+    """plain: the number of texts in a plain line, where it is known; 0 for as many as in the first."""
     if source == "-":
-        yield from _parse(bounded_lines(sys.stdin.buffer, "standard input"), "standard input", options)
+        yield from _parse(bounded_lines(sys.stdin.buffer, "standard input"), "standard input", options, plain)
     elif source.endswith(LINES):
         with open_binary(Path(source)) as file:
             try:
-                yield from _parse(bounded_lines(file, source), Path(source).name, options)
+                yield from _parse(bounded_lines(file, source), Path(source).name, options, plain)
             except GZIP_ERRORS as error:
                 raise ValueError(f"{source} is damaged: {error}") from None
     else:
@@ -148,7 +154,7 @@ def _rows(source: str, options: ColumnOptions) -> Iterator[Row]:
             yield _checked(row, f"{texts.source}, row {number}")
 
 
-def _parse(lines: Iterable[bytes], source: str, options: ColumnOptions) -> Iterator[Row]:
+def _parse(lines: Iterable[bytes], source: str, options: ColumnOptions, plain: int) -> Iterator[Row]:
     """One row for each line. Empty lines are allowed at the end only: elsewhere answers would fall out of step."""
     empty: str | None = None
     for number, line in enumerate(lines, 1):
@@ -161,17 +167,23 @@ def _parse(lines: Iterable[bytes], source: str, options: ColumnOptions) -> Itera
             empty = empty or where
             continue
         if empty:
-            _fields("", empty, options)  # raises the error for an empty line
-        yield _checked(_fields(text, where, options), where)
+            raise ValueError(f"{empty}: expected a text; got an empty line")
+        if not text.lstrip().startswith("{"):
+            row = _plain(text, where, plain)
+            plain = len(row)
+        else:
+            row = _fields(text, where, options)
+        yield _checked(row, where)
+
+
+def _plain(text: str, where: str, count: int) -> Row:
+    try:
+        return split_plain(text, where, count)
+    except ValueError as error:
+        raise ValueError(f"{error} (or JSON)") from None
 
 
 def _fields(text: str, where: str, options: ColumnOptions) -> Row:
-    if not text.lstrip().startswith("{"):
-        parts = text.split("\t")
-        if len(parts) != 2:
-            got = f"{len(parts)} columns: {text[:60]!r}" if len(parts) > 2 else repr(text[:60])
-            raise ValueError(f"{where}: expected JSON or premise<TAB>hypothesis; got {got}")
-        return tuple(parts)
     try:
         record = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:

@@ -13,7 +13,9 @@ import torch
 
 from spinformer._base import checks
 from spinformer._base.extras import require
+from spinformer._base.progress import remark
 from spinformer.attractor.embedding import check_images
+from spinformer.cli.options import check_output_folder
 from spinformer.data import images as data
 from spinformer.data.corruption import TASKS, Corrupted, corrupt
 from spinformer.evaluate.images import trajectory
@@ -51,12 +53,13 @@ def run(args: argparse.Namespace) -> int:
     for name in ("strength", "inertia"):
         if not math.isfinite(getattr(args, name) or 0.0):
             raise ValueError(f"--{name} must be a finite number; got {getattr(args, name)}")
+    check_output_folder("--output", args.output)
     network = AttractorNetwork.load(args.network)
     steps, pin, chosen = STEPS, False, network.dynamics.get(args.task)
     if chosen is not None:
         network.use(chosen)
         steps, pin = chosen.steps, chosen.pin
-        print(f"chosen on held-out images: {describe(chosen)}")
+        remark(f"chosen on held-out images: {describe(chosen)}")
     steps = steps if args.steps is None else args.steps
     pin = pin if args.pin is None else args.pin
     for name in ("strength", "inertia"):
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     if path.best < len(path.errors) - 1:
         print(f"the error is least at t = {path.best}; --steps {path.best} stops there")
     for name in ("trajectory.png", "trajectory.gif", "energies.json"):
-        print(f"  -> {args.output / name}")
+        remark(f"  -> {args.output / name}")
     return 0
 
 

@@ -17,8 +17,9 @@ from spinformer._base import checks
 from spinformer._base.devices import usable_device
 from spinformer._base.files import run_lock
 from spinformer._base.processes import start_processes
+from spinformer._base.progress import remark
 from spinformer.attractor.couplings import SHAPES
-from spinformer.cli.options import add_device
+from spinformer.cli.options import add_device, check_output_file
 from spinformer.cli.retrieve import describe
 from spinformer.data import images as data
 from spinformer.data.corruption import TASKS
@@ -62,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.rate is not None:
         checks.positive("--rate", args.rate)
     chosen = usable_device(args.device)
+    check_output_file("--output", args.output)
     images = data.load_images(args.images).cut(args.limit)
     config, recipe = preset(args.preset, patch=args.patch, image=images.shape, seed=args.seed)
     reach = None if args.reach is None else (args.reach, args.reach)
@@ -112,4 +114,4 @@ def _train_and_save(
         print(f"cosine of couplings and -gradient, 1 at a minimum: mean {mean:.4f}, least {least:.4f}")
     for task, chosen in network.dynamics.items():
         print(f"{task}: held-out error {chosen.error:.4f} with {describe(chosen)}")
-    print(f"  -> {args.output}")
+    remark(f"  -> {args.output}")

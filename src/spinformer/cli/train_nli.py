@@ -10,6 +10,8 @@ import argparse
 from pathlib import Path
 
 from spinformer._base.extras import require
+from spinformer._base.progress import remark
+from spinformer.cli.options import check_output_folder
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.recipe import configure as add_recipe
 
@@ -19,7 +21,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, help="recipe to start from (default: the defaults below)")
     parser.add_argument("--output", type=Path, required=True, help="folder for the model, its card, logs, checkpoints")
     parser.add_argument("--resume", action="store_true", help="continue the run in the output folder")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_recipe(parser.add_argument_group("the recipe"))
 
 
@@ -27,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Train, and say where the model is and how well it does."""
     for package in ("transformers", "accelerate"):
         require(package, extra="nli")
+    check_output_folder("--output", args.output)
     from accelerate import PartialState
 
     from spinformer.training.classifier.train import train_classifier
@@ -38,5 +40,5 @@ def run(args: argparse.Namespace) -> int:
         return 0
     scores = [entry["eval_accuracy"] for entry in record["history"] if "eval_accuracy" in entry]
     print(f"{record['pairs']:,} rows in {record['seconds']:.0f} s; accuracy on {recipe.dev}: {scores[-1]:.4f}")
-    print(f"the model is in {args.output}; `spinformer evaluate {args.output} DATA` scores it")
+    remark(f"the model is in {args.output}; `spinformer evaluate {args.output} DATA` scores it")
     return 0

@@ -1,6 +1,7 @@
-"""Texts from files: JSON lines, CSV, TSV and Parquet, gzipped or not.
+"""Texts from files: JSON lines, CSV, TSV, Parquet and plain lines, gzipped or not.
 
-CSV and TSV have a header row. CSV is quoted as spreadsheets quote it; TSV is not quoted, as GLUE and SNLI have it.
+CSV and TSV have a header row. CSV is quoted as spreadsheets quote it; TSV is not quoted, as GLUE and SNLI have it. In
+a .txt file every line is a text, or a pair with a tab between; there are no labels.
 """
 
 import csv
@@ -18,7 +19,8 @@ from spinformer.data.columns import Columns, build_texts, find_columns
 from spinformer.data.texts import Texts
 from spinformer.data.unpacking import GZIP_ERRORS, bounded_lines, check_unpacked, open_binary
 
-FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet", ".txt")
+PLAIN = {1: ("text",), 2: ("premise", "hypothesis")}  # the columns of plain lines, by the number of texts
 BATCH, CELL = 4096, 50  # rows of a Parquet file that are read at once; bytes that Python takes for each cell
 
 # A row is its line number and its cells; a `Choose` gets the names of all columns and returns those to read.
@@ -35,7 +37,7 @@ def read_texts(
     names: Sequence[str] | None = None,
     labelled: bool = True,
 ) -> Texts:
-    """Texts, or pairs of texts, of a file .jsonl (.json), .csv, .tsv or .parquet, each with .gz or without.
+    """Texts, or pairs of texts, of a file .jsonl (.json), .csv, .tsv, .parquet or .txt, each with .gz or without.
 
     first, second, label: the names of the columns, by default those with a usual name; `first` alone means single
     texts. names: the class names, in the order of the labels; by default those of natural language inference if all
@@ -83,7 +85,7 @@ def _reader_of(path: Path) -> Callable[[Path, Choose], NumberedRows]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is a folder; expected a file" if path.is_dir() else f"no file {path}")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet}.get(ending, json_rows)
+    return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet, ".txt": _plain}.get(ending, json_rows)
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -119,6 +121,34 @@ def json_rows(path: Path, choose: Choose) -> NumberedRows:
             fields = ", ".join(map(repr, row)) or "none"
             raise ValueError(f"{path.name}:{number}: expected a field {error}; its fields are {fields}") from None
         yield number, cells
+
+
+def _plain(path: Path, choose: Choose) -> NumberedRows:
+    """A text, or two with a tab between, in every line that is not empty."""
+    positions: list[int] = []
+    width = 0
+    for number, line in enumerate(_lines(path), 1):
+        cells = split_plain(line, f"{path.name}:{number}", width) if line.strip() else ()
+        if not cells:
+            continue
+        if not positions:
+            width, columns = len(cells), PLAIN[len(cells)]
+            positions = [columns.index(name) for name in choose(columns)]
+        yield number, [cells[position] for position in positions]
+
+
+def split_plain(line: str, where: str, width: int = 0) -> tuple[str, ...]:
+    """The text or the two texts of a plain line; width: how many there must be, 0 for one or two."""
+    cells = tuple(line.rstrip("\r\n").split("\t"))
+    if len(cells) not in (PLAIN if not width else (width,)):
+        expected = (
+            "a text, or two with a tab between",
+            "one text, as before, without a tab",
+            "two texts, a tab between",
+        )
+        count = "1 text" if len(cells) == 1 else f"{len(cells)} texts"
+        raise ValueError(f"{where}: expected {expected[width]}; got {count}: {line.strip()!r:.60}")
+    return cells
 
 
 def _csv(path: Path, choose: Choose) -> NumberedRows:

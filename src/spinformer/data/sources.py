@@ -1,4 +1,4 @@
-"""Texts by name: files, the corpora of natural language inference, any data set on the Hugging Face Hub, the sample."""
+"""Texts by name: files, the corpora of natural language inference, any data set on the Hugging Face Hub, samples."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,9 @@ from spinformer.data.columns import build_texts, find_columns, inference_names
 from spinformer.data.files import is_format, read_texts
 from spinformer.data.texts import Texts, join_texts, split_source
 
-SAMPLE = ("train", "dev", "test")
+SPLITS = ("train", "dev", "test")
+# The samples inside the package, and the folder of each beside this file.
+SAMPLES = {"sample": "snli", "sentiment": "sentiment"}
 ROUNDS = ("r1", "r2", "r3")
 # The hub id of each corpus, and our names of its splits; the names on the hub are accepted too.
 CORPORA = {
@@ -25,15 +27,15 @@ CORPORA = {
     ),
     "anli": (
         "facebook/anli",
-        {split: "+".join(f"{split}_{part}" for part in ROUNDS) for split in SAMPLE}
-        | {f"{split}-{part}": f"{split}_{part}" for split in SAMPLE for part in ROUNDS},
+        {split: "+".join(f"{split}_{part}" for part in ROUNDS) for split in SPLITS}
+        | {f"{split}-{part}": f"{split}_{part}" for split in SPLITS for part in ROUNDS},
     ),
 }
 HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(/\w[\w.-]*)?", re.ASCII)
 ACCEPTED = (
-    "a file (.jsonl, .json, .csv, .tsv or .parquet, with .gz or without), sample:SPLIT, "
-    f"{', '.join(f'{name}:SPLIT' for name in CORPORA)}, OWNER/NAME[/CONFIG]:SPLIT of the Hugging Face Hub, "
-    "or several of these joined with +"
+    "a file (.jsonl, .json, .csv, .tsv, .parquet or .txt, with .gz or without), "
+    f"{', '.join(f'{name}:SPLIT' for name in (*SAMPLES, *CORPORA))}, OWNER/NAME[/CONFIG]:SPLIT of the Hugging Face "
+    "Hub, or several of these joined with +"
 )
 
 
@@ -50,9 +52,11 @@ def load_texts(
     """The texts that `source` names.
 
     A file; "snli", "mnli" or "anli" (as in "snli:test", "mnli:dev-mismatched", "anli:test-r3"); a data set on the
-    Hugging Face Hub ("owner/name:split", "owner/name/config:split"); or "sample:train", "sample:dev", "sample:test",
-    2,000 + 500 + 500 pairs of SNLI inside the package. Several of them are joined with "+". split: for sources
-    that do not name one; by default the training split. The other options are as in `read_texts`.
+    Hugging Face Hub ("owner/name:split", "owner/name/config:split"); or a sample inside the package: "sample:train",
+    "sample:dev", "sample:test", 2,000 + 500 + 500 pairs of SNLI, and "sentiment:train", "sentiment:dev",
+    "sentiment:test", 4,000 + 500 + 500 comments of GoEmotions, negative or positive. Several of them are joined with
+    "+". split: for sources that do not name one; by default the training split. The other options are as in
+    `read_texts`.
     """
     instance("source", source, str, Path)
     if split is not None:
@@ -70,8 +74,8 @@ def _load(source: str, *, split: str | None, **options: Any) -> Texts:
     if colon and split is not None and named != split:
         raise ValueError(f"{source} names its split already; got split={split!r} as well")
     part = named if colon else split or "train"
-    if name == "sample":
-        return _sample(part, options)
+    if name in SAMPLES:
+        return _sample(name, part, options)
     if name in CORPORA:
         hub_id, splits = CORPORA[name]
         if part not in splits.values():
@@ -82,11 +86,11 @@ def _load(source: str, *, split: str | None, **options: Any) -> Texts:
     raise ValueError(f"no texts named {source!r}; expected {ACCEPTED}")
 
 
-def _sample(split: str, options: dict[str, Any]) -> Texts:
-    choice("the split of sample", split, SAMPLE)
-    with as_file(files("spinformer.data") / "snli" / f"{split}.jsonl.gz") as path:
+def _sample(sample: str, split: str, options: dict[str, Any]) -> Texts:
+    choice(f"the split of {sample}", split, SPLITS)
+    with as_file(files("spinformer.data") / SAMPLES[sample] / f"{split}.jsonl.gz") as path:
         texts = read_texts(path, **options)
-    name = f"sample:{split}"
+    name = f"{sample}:{split}"
     return replace(texts, source=name, digests=tuple((name, digest) for _, digest in texts.digests))
 
 

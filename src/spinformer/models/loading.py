@@ -4,7 +4,6 @@ Weights that are missing, of another shape or damaged are an error: nothing is f
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from spinformer._base.devices import usable_device
 from spinformer._base.extras import require
 from spinformer._base.shared_state import SharedChange
 from spinformer.models.hidden_states import vocabulary_size
+from spinformer.models.hub import check_source
 from spinformer.models.pretrained import (
     check_config,
     pretrained_classifier,
@@ -30,7 +30,6 @@ from spinformer.models.size_limits import bounded_by_weights
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-_HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 _FATAL = ("mismatched_keys", "missing_keys")  # of the loading report of transformers
 
 
@@ -44,7 +43,7 @@ def load_classifier(
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
     source, device = str(path_or_hub_id), usable_device(device)
-    _check_source(source)
+    check_source(source)
     with one_line_errors(source, Exception):
         model, report = pretrained_classifier(source, output_loading_info=True, ignore_mismatched_sizes=True)
         tokenizer = pretrained_tokenizer(source)
@@ -57,7 +56,7 @@ def load_classifier(
 def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
     """The configuration alone, which has the class names."""
     source = str(path_or_hub_id)
-    _check_source(source)
+    check_source(source)
     with one_line_errors(source, Exception):
         return pretrained_config(source)
 
@@ -65,7 +64,7 @@ def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
 def load_tokenizer(path_or_hub_id: str | Path) -> "PreTrainedTokenizerBase":
     """The tokenizer alone."""
     source = str(path_or_hub_id)
-    _check_source(source)
+    check_source(source)
     with one_line_errors(source, Exception):
         return pretrained_tokenizer(source)
 
@@ -103,7 +102,7 @@ def load_own(
     """
     source = str(path)
     if Path(source).exists() or source.startswith((".", "/")):
-        _check_source(source)
+        check_source(source)
         _check_model_type(Path(source), model_type)
     with_report = kwargs.pop("output_loading_info", False)
     kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
@@ -171,20 +170,6 @@ def check_weights(
         if names:
             listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             raise ValueError(f"{source}: the weights are not those of {expected}; {kind.replace('_', ' ')}: {listed}")
-
-
-def _check_source(source: str) -> None:
-    """A FileNotFoundError where there is no folder and the name cannot be one on the hub."""
-    path = Path(source)
-    if not path.is_dir() and not _may_be_on_hub(source):
-        present = "a file" if path.exists() else "nothing"
-        raise FileNotFoundError(f"expected a folder with a saved model at {source}; there is {present}")
-
-
-def _may_be_on_hub(source: str) -> bool:
-    """Whether this is "name" or "owner/name", and no path below a folder that exists here."""
-    path = Path(source)
-    return bool(_HUB_ID.fullmatch(source)) and not path.exists() and (path.name == source or not path.parent.is_dir())
 
 
 def _check_model_type(folder: Path, expected: str) -> None:

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from spinformer._base.files import atomic_files
+from spinformer.models.loading import quiet_transformers
 
 
 def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
     """Both in one folder, as `save_pretrained` writes them; the weights come last."""
-    with atomic_files(folder) as written:
+    with atomic_files(folder) as written, quiet_transformers():
         model.save_pretrained(written)
         tokenizer.save_pretrained(written)

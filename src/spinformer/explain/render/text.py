@@ -51,11 +51,11 @@ def plain_text(record: ExplanationRecord, count: int = 5) -> str:
     return "\n".join(lines)
 
 
-def colored_text(record: ExplanationRecord, width: int = 100) -> str:
+def colored_text(record: ExplanationRecord, width: int = 100, *, color: bool = True) -> str:
     """The texts for a terminal: blue words speak for the explained class, orange ones against it, the deeper the more.
 
-    The same number has the same colour in every text; where a method has no such scale, a line says so. width: columns,
-    at which lines are broken.
+    Without `color` they are marked, [+for] and [-against]. The same number has the same colour in every text; where a
+    method has no such scale, a line says so. width: columns, at which lines are broken.
     """
     scale = scales_of(record).words
     title, *facts = _head(record)
@@ -64,7 +64,7 @@ def colored_text(record: ExplanationRecord, width: int = 100) -> str:
     lines = [title, *(line for fact in facts for line in textwrap.wrap(fact, width))]
     for side in range(len(record.texts)):
         words = [word for word in record.words if word.side == side]
-        lines += _wrap([(word.text, _background(scale.part(word.importance))) for word in words], width)
+        lines += _wrap([(word.text, scale.part(word.importance)) for word in words], width, color)
     return "\n".join(lines)
 
 
@@ -98,14 +98,19 @@ def _background(part: float) -> int | None:
     return None if depth == 0 else (FOR if part > 0 else AGAINST)[depth]
 
 
-def _wrap(words: Sequence[tuple[str, int | None]], width: int) -> list[str]:
+def _wrap(words: Sequence[tuple[str, float]], width: int, color: bool) -> list[str]:
+    """Lines of words, each with its part of the full colour."""
     lines, length = [""], 0
-    for text, background in words:
-        if length and length + 1 + len(text) > width:
+    for text, part in words:
+        background, shown = _background(part), printable(text)
+        if background is not None and not color:
+            shown = f"[{'+' if part > 0 else '-'}{shown}]"
+        if length and length + 1 + len(shown) > width:
             lines.append("")
             length = 0
-        safe = printable(text)
-        colored = safe if background is None else f"\x1b[48;5;{background};38;5;16m{safe}\x1b[0m"
-        lines[-1] += (" " if length else "") + colored
-        length += len(text) + (1 if length else 0)
+        space = " " if length else ""
+        length += len(space) + len(shown)
+        if background is not None and color:
+            shown = f"\x1b[48;5;{background};38;5;16m{shown}\x1b[0m"
+        lines[-1] += space + shown
     return [f"  {line}" for line in lines]

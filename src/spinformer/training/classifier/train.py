@@ -28,7 +28,7 @@ from spinformer.data.texts import Texts
 from spinformer.models.baselines import corpus_words, from_vectors
 from spinformer.models.encoders import encoder_path
 from spinformer.models.lengths import check_max_length
-from spinformer.models.loading import load_tokenizer
+from spinformer.models.loading import load_tokenizer, quiet_transformers
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.neurogame import NeuroGameForSequenceClassification
 from spinformer.models.pooling import POOLING_HEADS
@@ -81,7 +81,8 @@ def _train(recipe: ClassifierRecipe, output: Path, resume: bool, quiet: bool, st
     trainer = ClassifierTrainer(model, recipe, args, train_data, dev_data, tokenizer)
     stack.enter_context(run_lock(output))
     _claim(recipe, output, data, checkpoint, resume)
-    trainer.train_from(checkpoint)
+    with quiet_transformers():
+        trainer.train_from(checkpoint)
     if trainer.average is not None:
         trainer.average.copy_to_model()
     if recipe.settle and trainer.is_world_process_zero():

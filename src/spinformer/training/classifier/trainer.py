@@ -19,7 +19,7 @@ from spinformer._base.extras import require
 require("transformers", extra="nli")
 require("accelerate", extra="nli")
 
-from transformers import ProgressCallback, TrainingArguments
+from transformers import PrinterCallback, ProgressCallback, TrainingArguments
 
 from spinformer.data.features import Collate, Features, LengthSampler
 from spinformer.models.hidden_states import encoder
@@ -76,8 +76,8 @@ class ClassifierTrainer(ResumingTrainer):
         self.average = WeightAverage(model, recipe.ema) if recipe.ema else None  # after the model was moved
         self.model_accepts_loss_kwargs = False  # the loss is a mean over the rows of a batch
         self.add_callback(UpdateCallback(self))
+        self.remove_callback(PrinterCallback if args.disable_tqdm else ProgressCallback)
         if not args.disable_tqdm:
-            self.remove_callback(ProgressCallback)
             self.add_callback(ProgressBar())
 
     def compute_loss(
