@@ -28,6 +28,7 @@ BENCHMARKS = {
     "linear": "growth of linear couplings with n, and their distance from dense ones",
     "crossover": "from how many tokens on linear couplings are faster than dense ones",
     "explain": "an explanation against a prediction",
+    "attention": "the layer, and classifiers with it, against softmax attention",
     "gradients": "implicit against unrolled gradients, and their memory",
     "app": "twenty visitors of the web page at once for a minute",
 }

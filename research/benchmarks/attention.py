@@ -1,0 +1,206 @@
+"""The NeuroGame layer against softmax attention: time and memory of a step, forward and backward, by length.
+
+One command measures all on the machine it runs on, medians after a warm-up: both presets with 1 and 12 attention heads,
+`scaled_dot_product_attention`, `nn.MultiheadAttention`, Algorithm 1 as written, and steps of a classifier of MiniLM's
+size with each of its pooling heads. d = 768, K = 25, under bfloat16 autocast on a GPU. A path of ours whose outputs or
+gradients differ from its plain twin's, in the same run, gets no time.
+
+`least` is what a step cannot avoid at the rates that this machine reaches: it reads its input three times and the
+players' vectors eight times, writes the gradients of both, and multiplies coalitions and vectors five times.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from research.benchmarks.timing import seconds
+from spinformer._base.progress import progress
+from spinformer._base.rng import seeded
+from spinformer.attention import NeuroGameAttention, algorithm1
+from spinformer.kernels import support
+
+DIM, HEADS, BUDGET, REPEATS = 768, (1, 12), 25, 10
+SIZES = {
+    "cuda": ((128, 64), (512, 64), (2_048, 32), (8_192, 8), (32_768, 2), (131_072, 1)),
+    "cpu": ((128, 8), (512, 2), (2_048, 1), (8_192, 1)),
+}
+MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
+SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
+POOLING = ("cls", "mean", "neurogame")
+PART_TOKENS, PART_PAIRS = 4, 12  # of Algorithm 1, which takes too long for all
+# Largest difference from the twin, relative to the largest number: rounding, which the paper's Gibbs weights multiply.
+CLOSE = {"default": 1e-2, "paper": 5e-2}
+
+Step = Callable[[], list[Tensor]]
+
+
+def run(seed: int = 0) -> dict[str, Any]:
+    """Rows of the layers by length, of Algorithm 1 and of the classifiers."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    rates = _rates(device)
+    rows: list[dict[str, Any]] = []
+    for tokens, batch in progress(SIZES[device.type], "attention"):
+        with seeded(seed):
+            x = torch.randn(batch, tokens, DIM, device=device)
+        rows.append(_row("softmax attention", tokens, batch, _softmax(x), device))
+        rows.append(_row("nn.MultiheadAttention", tokens, batch, _multihead(x, seed), device))
+        for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
+            for heads in HEADS:
+                row = _ours(x, preset, heads, seed, device)
+                rows.append(row | {"least": _least(tokens, batch, heads, rates) if preset == "default" else None})
+    classifiers = [
+        _classifier(head, tokens, texts, seed, device) for tokens, texts in SHAPES[device.type] for head in POOLING
+    ]
+    return {
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "rates": rates,
+        "rows": rows,
+        "loops": _loops(seed),
+        "classifiers": classifiers,
+        "passed": all(row["matches"] for row in rows),
+    }
+
+
+def _row(name: str, tokens: int, batch: int, step: Step, device: torch.device) -> dict[str, Any]:
+    """Seconds and bytes of a step; bytes on a GPU alone, where they are counted."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    taken = seconds(step, repeats=REPEATS)
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else None
+    return {"name": name, "tokens": tokens, "batch": batch, "seconds": taken, "bytes": peak, "matches": True}
+
+
+def _autocast(device: torch.device) -> torch.autocast:
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
+
+
+def _softmax(x: Tensor) -> Step:
+    dtype = torch.bfloat16 if x.is_cuda else x.dtype
+    parts = [x.detach().unflatten(-1, (12, -1)).transpose(1, 2).to(dtype).requires_grad_() for _ in range(3)]
+
+    def step() -> list[Tensor]:
+        out = functional.scaled_dot_product_attention(*parts)
+        out.sum().backward()
+        return [out]
+
+    return step
+
+
+def _multihead(x: Tensor, seed: int) -> Step:
+    with seeded(seed):
+        layer = nn.MultiheadAttention(DIM, 12, batch_first=True).to(x.device)
+    leaf = x.detach().requires_grad_()
+
+    def step() -> list[Tensor]:
+        with _autocast(x.device):
+            out = layer(leaf, leaf, leaf, need_weights=False)[0]
+        out.float().sum().backward()
+        return [out]
+
+    return step
+
+
+def _ours(x: Tensor, preset: str, heads: int, seed: int, device: torch.device) -> dict[str, Any]:
+    """The layer's row: without time where it differs from its twin."""
+    with seeded(seed):
+        layer = NeuroGameAttention(DIM, heads=heads, preset=preset, samples=BUDGET).to(device).train()
+    leaf = x.detach().requires_grad_()
+    leaves = [leaf, *(parameter for parameter in layer.parameters() if parameter.requires_grad)]
+
+    def step() -> list[Tensor]:
+        with _autocast(device):
+            out = layer(leaf, generator=torch.Generator().manual_seed(seed))
+        slopes = torch.autograd.grad(out.pooled.float().square().sum(), leaves)
+        return [out.pooled.detach().float(), *(slope.float() for slope in slopes)]
+
+    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}"
+    difference = _difference(step)
+    if difference is not None and difference > CLOSE[preset]:
+        shape = {"tokens": x.shape[1], "batch": x.shape[0], "seconds": None, "bytes": None}
+        return {"name": name, **shape, "difference": difference, "matches": False}
+    return _row(name, x.shape[1], x.shape[0], step, device) | {"difference": difference}
+
+
+def _difference(step: Step) -> float | None:
+    """Of the operators from their plain twins, relative to the largest number; None where there are no operators."""
+    if not (support.HAS_TRITON and torch.cuda.is_available()):
+        return None
+    found = [part.clone() for part in step()]
+    support.HAS_TRITON = False
+    try:
+        expected = step()
+    finally:
+        support.HAS_TRITON = True
+    return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected, strict=True))
+
+
+def _rates(device: torch.device) -> dict[str, float]:
+    """Bytes a second of a copy, and float32 operations a second of a matrix product."""
+    count, side = (2**28, 8_192) if device.type == "cuda" else (2**24, 1_024)
+    source, square = torch.ones(count, device=device), torch.ones(side, side, device=device)
+    target = torch.empty_like(source)
+    return {
+        "bytes": 2 * 4 * count / seconds(lambda: target.copy_(source)),
+        "operations": 2 * side**3 / seconds(lambda: square @ square),
+    }
+
+
+def _least(tokens: int, batch: int, heads: int, rates: dict[str, float]) -> dict[str, float]:
+    """Bytes, operations and seconds that no step of the default preset avoids."""
+    moved = 4.0 * batch * tokens * DIM * (3 + 8)
+    done = 2.0 * batch * tokens * DIM * (3 * DIM + 5 * 2 * BUDGET)
+    return {"bytes": moved, "operations": done, "seconds": moved / rates["bytes"] + done / rates["operations"]}
+
+
+def _loops(seed: int) -> dict[str, Any]:
+    """Algorithm 1 as written, on the CPU, for one sequence of 128 tokens: from part of its tokens and pairs."""
+    generator = torch.Generator().manual_seed(seed)
+    values, tokens = torch.randn(128, DIM, generator=generator), 128
+
+    def some_tokens() -> None:
+        for i in range(PART_TOKENS):
+            algorithm1.shapley_value(values, i, BUDGET, 0.25, generator)
+            algorithm1.banzhaf_value(values, i, BUDGET, 0.25, generator)
+
+    def some_pairs() -> None:
+        for j in range(1, PART_PAIRS + 1):
+            algorithm1.interaction(values, 0, j, BUDGET, 0.25, generator)
+
+    token, pair = seconds(some_tokens, 1) / PART_TOKENS, seconds(some_pairs, 1) / PART_PAIRS
+    return {"tokens": tokens, "seconds": tokens * token + tokens * (tokens - 1) / 2 * pair}
+
+
+def _classifier(head: str, tokens: int, texts: int, seed: int, device: torch.device) -> dict[str, Any]:
+    """A training step and an inference of a classifier of MiniLM's size with this pooling head."""
+    from transformers import BertConfig
+
+    from spinformer.models import NeuroGameConfig, NeuroGameForSequenceClassification
+
+    encoder = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    with seeded(seed):
+        config = NeuroGameConfig(encoder=encoder, head=head, num_labels=3)
+        model: Any = NeuroGameForSequenceClassification(config).to(device)  # type: ignore[arg-type]
+        ids = torch.randint(5, 30_000, (texts, tokens)).to(device)
+        labels = torch.randint(0, 3, (texts,)).to(device)
+    mask = torch.ones_like(ids)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+
+    def train() -> None:
+        optimizer.zero_grad()
+        with _autocast(device):
+            loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+        loss.backward()
+        optimizer.step()
+
+    @torch.no_grad()
+    def infer() -> None:
+        with _autocast(device):
+            model(input_ids=ids, attention_mask=mask)
+
+    trained = seconds(model.train() and train, REPEATS)
+    inferred = seconds(model.eval() and infer, REPEATS)
+    return {"head": head, "tokens": tokens, "texts": texts, "training": trained, "inference": inferred}
