@@ -224,7 +224,7 @@ class TestUse:
     def test_compile(self, options):
         x, mask = batch()
         module = layer(max_steps=2, **options)
-        compiled = torch.compile(module, backend="aot_eager")
+        compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
         eager, output = module(x, mask), compiled(x, mask)
         torch.testing.assert_close(output.attention, eager.attention, rtol=0, atol=2e-4)
         gradients = []

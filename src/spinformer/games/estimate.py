@@ -175,7 +175,7 @@ class _Sample:
         log_weight = drawn = self._log_weight(delta, without, None)
         if log_weight is not None and self.weighting == "gibbs":
             delta, log_weight = self.proposal.player_contexts(delta, log_weight, self.temperature)
-        values, stderr, ess, covered = self._checked(self._average(delta, log_weight), drawn, None)
+        values, stderr, ess, covered = self._parts(delta, log_weight, drawn, None)
         if self.control is not None:
             values = values + self.control.exact(self.index)
         if self.game.mask is None:
@@ -229,8 +229,7 @@ class _Sample:
 
         log_weight: of the draws, (B, K, n) or (B, K, rows, n), None where all are equal.
         """
-        if self.found is None:
-            return parts
+        assert self.found is not None
         mean, stderr, ess, covered = parts
         points, new, complete = self.found
         there = replace(self, coalitions=points, proposal=self.proposal.elsewhere())
@@ -247,7 +246,7 @@ class _Sample:
     def _rows(self, rows: slice) -> Parts:
         delta, without = self._differences(rows)
         log_weight = self._log_weight(delta, without, rows)
-        values, stderr, ess, covered = self._checked(self._average(delta, log_weight), log_weight, rows)
+        values, stderr, ess, covered = self._parts(delta, log_weight, log_weight, rows)
         if self.control is not None:
             values = values + self.control.exact(self.index, rows)
         return values, stderr, ess, covered
@@ -285,8 +284,10 @@ class _Sample:
             target = log_probability(SizeWeighted(self.index.name, self.game.counts()))
         return target.to(without.dtype), log_probability(self.proposal).to(without.dtype)
 
-    def _average(self, delta: Tensor, log_weight: Tensor | None) -> Parts:
-        return _weighted_mean(delta, log_weight, self.block, self.errors)
+    def _parts(self, delta: Tensor, log_weight: Tensor | None, drawn: Tensor | None, rows: slice | None) -> Parts:
+        """The weighted mean with its errors; drawn: log-weights of the draws themselves, for the search's finds."""
+        parts = _weighted_mean(delta, log_weight, self.block, self.errors)
+        return parts if self.found is None else self._checked(parts, drawn, rows)
 
 
 def weighted_mean(

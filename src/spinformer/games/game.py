@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.once import once
 from spinformer._base.precision import full_precision, widen
 from spinformer.games.twins import Ranks, column_ranks, content_ranks
 
@@ -64,7 +64,7 @@ class Game(ABC):
         """The number of players that are not padding, for each game: (B,)."""
         return self._counts
 
-    @cached_property
+    @once
     def _counts(self) -> Tensor:
         if self.mask is None:
             return torch.full((self.batch,), self.players, device=self.device)
@@ -79,12 +79,12 @@ class Game(ABC):
         """What players are known by, (B, n, d); None: by nothing but their column."""
         return None
 
-    @cached_property
+    @once
     def _content_ranks(self) -> Ranks | None:
         vectors = self.vectors
         return None if vectors is None else content_ranks(vectors, self.mask)
 
-    @cached_property
+    @once
     def _column_ranks(self) -> Tensor:
         if self.mask is None:
             return torch.arange(self.players, device=self.device).expand(self.batch, -1)

@@ -1,13 +1,13 @@
 """The semantic game of the paper: a coalition is worth the length of its members' sum."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.once import once
 from spinformer._base.precision import power_of_two, safe_divide, safe_sqrt, widen
 from spinformer.games.game import Game
 from spinformer.kernels.support import usable
@@ -105,17 +105,17 @@ class NormGame(Game):
         game.values, game.squares, game.scale, _ = ready_vectors(values, mask)
         return game
 
-    @cached_property
+    @once
     def total(self) -> Tensor:
         """sum of all, (B, d)."""
         return self.values.sum(1)
 
-    @cached_property
+    @once
     def grand(self) -> Tensor:
         """|sum of all|^2, (B,)."""
         return self.total.square().sum(-1)
 
-    @cached_property
+    @once
     def alignment(self) -> Tensor:
         """v_i . sum of all, (B, n)."""
         return torch.bmm(self.values, self.total[..., None]).squeeze(-1)
