@@ -14,6 +14,7 @@ from spinformer.attention.hamiltonian import Units, hamiltonian
 from spinformer.attention.settings import Settings
 from spinformer.ising import Couplings, DenseCouplings, Ising, MeanField, mean_field
 from spinformer.ising.mean_field import Solver
+from spinformer.kernels.operator import operator
 from spinformer.kernels.share_units import dense_form, settle, settle_backward
 
 Options = tuple[int, float, float, bool]  # max_steps, damping, tol, anderson
@@ -66,7 +67,7 @@ def plain_slopes(
     return torch.autograd.grad(outputs, leaves, gradients, materialize_grads=True)
 
 
-@torch.library.custom_op("spinformer::settle_slopes", mutates_args=())
+@operator("settle_slopes")
 def settle_slopes(
     gradients: list[Tensor],
     leaves: list[Tensor],

@@ -14,6 +14,7 @@ from spinformer.ising.couplings import Couplings
 from spinformer.ising.implicit import KINDS, kind_of
 from spinformer.ising.model import Ising
 from spinformer.ising.steps import Options, through_plain_steps
+from spinformer.kernels.operator import operator
 from spinformer.kernels.spins import FACTORS, form_of, solve_adjoint, solve_spins, through_steps
 
 
@@ -25,7 +26,7 @@ def can_solve(couplings: Couplings, correction: str, solver: str, unrolled: bool
     return form is not None and not (unrolled and (solver != "damped" or form.form == FACTORS))
 
 
-@torch.library.custom_op("spinformer::mean_field", mutates_args=())
+@operator("mean_field")
 def fused_mean_field(
     fields: Tensor,
     temperature: Tensor,
@@ -45,7 +46,7 @@ def fused_mean_field(
     )
 
 
-@torch.library.custom_op("spinformer::mean_field_backward", mutates_args=())
+@operator("mean_field_backward")
 def fused_mean_field_backward(
     gradient: Tensor,
     fields: Tensor,

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
 from spinformer.kernels.players import all_chances
 from spinformer.kernels.support import block, usable
 
@@ -18,7 +19,7 @@ def can_control_pairs(values: Tensor, draws: int) -> bool:
     return usable(values) and draws <= MAX_DRAWS and values.shape[1] <= MAX_PLAYERS
 
 
-@torch.library.custom_op("spinformer::control_pairs", mutates_args=())
+@operator("control_pairs")
 def control_pairs(
     values: Tensor,
     products: Tensor,
@@ -56,7 +57,7 @@ def control_pairs(
     return mean, sizes, table, closed
 
 
-@torch.library.custom_op("spinformer::control_pairs_backward", mutates_args=())
+@operator("control_pairs_backward")
 def control_pairs_backward(
     gradient: Tensor,
     values: Tensor,

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
 MAX_DRAWS = 128  # the backward pass keeps a sum for each coalition on chip
@@ -15,7 +16,7 @@ def can_average_pairs(values: Tensor, draws: int) -> bool:
     return usable(values) and draws <= MAX_DRAWS
 
 
-@torch.library.custom_op("spinformer::average_pairs", mutates_args=())
+@operator("average_pairs")
 def average_pairs(
     values: Tensor, products: Tensor, inside: Tensor, total: Tensor, squares: Tensor, cold: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -41,7 +42,7 @@ def average_pairs(
     return mean, log_sum, ess
 
 
-@torch.library.custom_op("spinformer::average_pairs_backward", mutates_args=())
+@operator("average_pairs_backward")
 def average_pairs_backward(
     gradient: Tensor,
     values: Tensor,

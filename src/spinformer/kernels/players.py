@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
 MAX_BUDGET = 256
@@ -53,7 +54,7 @@ def _word(code: int) -> int:
     return low - (low >> 31 << 32)
 
 
-@torch.library.custom_op("spinformer::value_players", mutates_args=())
+@operator("value_players")
 def value_players(
     values: Tensor,
     squares: Tensor,
@@ -105,7 +106,7 @@ def value_players(
     return result, own, squared, align, grand, inside, products, totals, sums, sizes, means
 
 
-@torch.library.custom_op("spinformer::value_players_backward", mutates_args=())
+@operator("value_players_backward")
 def value_players_backward(
     gradient: Tensor,
     to_products: Tensor | None,

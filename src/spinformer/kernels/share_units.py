@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
 from spinformer.kernels.spins import Form, form_of
 
 # The twin's constant: couplings whose norm is well below it are not strengthened.
@@ -14,7 +15,7 @@ def dense_form(matrix: Tensor) -> Form | None:
     return form_of([matrix])
 
 
-@torch.library.custom_op("spinformer::settle", mutates_args=())
+@operator("settle")
 def settle(
     values: Tensor,
     gate: Tensor,
@@ -53,7 +54,7 @@ def settle(
     return fields, factor, state, residual, steps, leading, image, norm
 
 
-@torch.library.custom_op("spinformer::settle_backward", mutates_args=())
+@operator("settle_backward")
 def settle_backward(
     to_fields: Tensor,
     to_factor: Tensor,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
 RESIDENT, STREAMED, FACTORS = range(3)
@@ -65,7 +66,7 @@ def _form(tensors: list[Tensor]) -> Form:
     return form
 
 
-@torch.library.custom_op("spinformer::solve_spins", mutates_args=())
+@operator("solve_spins")
 def solve_spins(
     fields: Tensor,
     cold: Tensor,
@@ -101,7 +102,7 @@ def solve_spins(
     return state, residual, steps, path
 
 
-@torch.library.custom_op("spinformer::through_steps", mutates_args=())
+@operator("through_steps")
 def through_steps(
     gradient: Tensor,
     fields: Tensor,
@@ -129,7 +130,7 @@ def through_steps(
     return inner, to_fields, to_start, to_cold
 
 
-@torch.library.custom_op("spinformer::solve_adjoint", mutates_args=())
+@operator("solve_adjoint")
 def solve_adjoint(
     gradient: Tensor,
     fields: Tensor,
@@ -160,7 +161,7 @@ def solve_adjoint(
     return to_fields, to_cold, solved
 
 
-@torch.library.custom_op("spinformer::leading_vector", mutates_args=())
+@operator("leading_vector")
 def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     """The unit vector x of largest |x' J x| in the span of |J 1|, J |J 1|, ..., (B, n)
 

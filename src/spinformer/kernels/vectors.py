@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block
 
 
@@ -13,7 +14,7 @@ def _blocks(n: int, d: int) -> tuple[int, dict[str, int]]:
     return -(-n // rows), {"N": rows, "D": min(128, block(d))}
 
 
-@torch.library.custom_op("spinformer::ready_vectors", mutates_args=())
+@operator("ready_vectors")
 def ready_vectors(values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """v_i / unit, |v_i / unit|^2 and scale = 1 / sum over i of |v_i / unit|; and the unit
 
@@ -36,7 +37,7 @@ def ready_vectors(values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, 
     return out, squares, scale, unit
 
 
-@torch.library.custom_op("spinformer::ready_vectors_backward", mutates_args=())
+@operator("ready_vectors_backward")
 def ready_vectors_backward(
     to_vectors: Tensor,
     to_squares: Tensor,
