@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from spinformer.app.page import EXAMPLES
+from spinformer.app.task import INFERENCE
 from spinformer.explain import Explanation
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -62,8 +62,8 @@ def expect(locator):
 
 
 def explained(page, premise, hypothesis):
-    page.locator("#premise textarea").fill(premise)
-    page.locator("#hypothesis textarea").fill(hypothesis)
+    page.locator("#first-text textarea").fill(premise)
+    page.locator("#second-text textarea").fill(hypothesis)
     page.locator("#explain").click()
 
 
@@ -94,18 +94,22 @@ def test_explains_what_is_typed_and_hands_it_over(page, tmp_path):
 
 
 def test_an_example_then_a_slider(page):
-    name, premise, hypothesis = EXAMPLES[1]
+    name, premise, hypothesis = INFERENCE[1]
     page.get_by_role("button", name=name).click()
-    expect(page.locator("#premise textarea")).to_have_value(premise)
+    expect(page.locator("#first-text textarea")).to_have_value(premise)
     expect(page.locator("#explanation .words").nth(1)).to_have_text(re.compile(hypothesis.split()[0]), timeout=PATIENCE)
-    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 512 coalitions")
+    coalitions = page.locator("#explanation .legend.physics").first
+    expect(coalitions).to_be_hidden()
+    page.get_by_role("checkbox", name=re.compile("Show the physics")).check()
+    expect(coalitions).to_contain_text("from 512 coalitions")
+    expect(coalitions).to_be_visible()
     slider = page.get_by_role("slider", name=re.compile("Samples"))
     slider.focus()
     for _ in range(3):
         slider.press("ArrowRight")
     box = slider.bounding_box()
     slider.click(position={"x": box["width"] - 1, "y": box["height"] / 2})
-    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 2048 coalitions", timeout=PATIENCE)
+    expect(coalitions).to_contain_text("from 2048 coalitions", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -141,19 +145,20 @@ def test_hostile_text_is_text(page):
 
 def test_the_keyboard_is_enough(page):
     def focused() -> str:
-        return page.evaluate("(document.activeElement.closest('#premise, #hypothesis, #explain') || {id: ''}).id")
+        return page.evaluate("(document.activeElement.closest('#first-text, #second-text, #explain') || {id: ''}).id")
 
     for _ in range(20):
         page.keyboard.press("Tab")
-        if focused() == "premise":
+        if focused() == "first-text":
             break
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("two red dog")
     page.keyboard.press("Tab")
-    assert focused() == "hypothesis"
+    assert focused() == "second-text"
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("the woman eats")
-    page.keyboard.press("Tab")
+    for _ in range(3):  # past the two lists of classes
+        page.keyboard.press("Tab")
     assert focused() == "explain"
     page.keyboard.press("Enter")
     expect(page.locator("#explanation .words").nth(1)).to_have_text("the woman eats", timeout=PATIENCE)
@@ -190,7 +195,7 @@ def test_a_digit_is_restored_then_a_drawing(page):
 
 def test_labels_and_language(page):
     """Every control has a name that a screen reader can say."""
-    for role in ("textbox", "slider", "button", "radio", "tab"):
+    for role in ("textbox", "slider", "button", "radio", "tab", "listbox", "checkbox"):
         for control in page.get_by_role(role).all():
             assert control.evaluate("node => (node.labels?.length || node.ariaLabel || node.innerText || '') !== ''")
     assert page.evaluate("document.documentElement.lang") == "en"

@@ -1,13 +1,28 @@
 """Progress bars for long work, and how long it takes."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from tqdm.auto import tqdm
 
 T = TypeVar("T")
 OPTIONS: dict[str, Any] = {"mininterval": 0.5, "dynamic_ncols": True}
+# Is told how many items are done, and of how many, where that is known. What it raises ends the work.
+Report = Callable[[int, int | None], None]
+_REPORT: ContextVar[Report | None] = ContextVar("report", default=None)
+
+
+@contextmanager
+def reporting(report: Report) -> Iterator[None]:
+    """Inside the context, and in this thread alone, `progress` calls `report` before each item and draws no bar."""
+    token = _REPORT.set(report)
+    try:
+        yield
+    finally:
+        _REPORT.reset(token)
 
 
 def progress(
@@ -18,10 +33,21 @@ def progress(
     total: the number of items, where `len(items)` does not give it; done: how many came before these; delay: seconds
     before the bar is shown.
     """
+    report = _REPORT.get()
+    if report is not None:
+        return _reported(items, report, total, done)
     if os.environ.get("RANK", "0") != "0":  # of several processes the first shows how far they are
         return items
     bar: Iterable[T] = tqdm(items, desc=label, total=total, initial=done, leave=False, delay=delay, **OPTIONS)
     return bar
+
+
+def _reported(items: Iterable[T], report: Report, total: int | None, done: int) -> Iterator[T]:
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    for count, item in enumerate(items, done):
+        report(count, total)
+        yield item
 
 
 def progress_bar(
