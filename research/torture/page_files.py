@@ -8,9 +8,11 @@ import gzip
 import io
 import json
 import zipfile
+from functools import cache
 
 from spinformer.app import limits
 
+BOMB = 1 << 23  # bytes that a packed file of a few KB unpacks to
 HEAD = b"premise,hypothesis\n"
 FORMULAS = ('=HYPERLINK("http://evil.example","dog")', "+cmd|' /C calc'!A0", "-2+3+cmd|'x'!A0", "@SUM(1+1)*cmd")
 MARKUP = ("<script>alert(1)</script> dog", "<img src=x onerror=alert(2)> cat", "</iframe><svg onload=alert(3)>")
@@ -22,10 +24,10 @@ def as_value(name: str, content: bytes) -> str:
 
 
 def _archive() -> bytes:
-    """A zip of a few hundred bytes that unpacks to a gigabyte of zeros, or says so."""
+    """A small zip that unpacks to a thousand times its size."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("texts.csv", b"a" * (1 << 24))
+        file.writestr("texts.csv", b"a" * BOMB)
     return packed.getvalue()
 
 
@@ -34,6 +36,7 @@ def _csv(rows: list[tuple[str, str]]) -> bytes:
     return HEAD + "\n".join(quoted).encode()
 
 
+@cache
 def hostile_files() -> dict[str, tuple[str, bytes]]:
     """By what is wrong with it, each file's name and content."""
     pair = b"a dog,a cat\n"
@@ -42,8 +45,8 @@ def hostile_files() -> dict[str, tuple[str, bytes]]:
     return {
         "a zip bomb": ("texts.zip", _archive()),
         "a zip bomb by another name": ("texts.csv", _archive()),
-        "a gzip bomb": ("texts.csv.gz", gzip.compress(b"a" * (1 << 24))),
-        "a gzip bomb by another name": ("texts.jsonl", gzip.compress(b"a" * (1 << 24))),
+        "a gzip bomb": ("texts.csv.gz", gzip.compress(b"a" * BOMB)),
+        "a gzip bomb by another name": ("texts.jsonl", gzip.compress(b"a" * BOMB)),
         "a program": ("texts.csv", b"\x7fELF\x02\x01\x01" + bytes(1000)),
         "a pickle": ("texts.jsonl", b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x94."),
         "UTF-16": ("texts.csv", (HEAD + pair).decode().encode("utf-16")),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import torch
@@ -26,6 +27,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+WIDTHS = {"desktop": (1280, 800), "telephone": (390, 844)}
+PATIENCE = 60_000  # milliseconds; two cores serve two browsers and more
 
 
 def save_model(encoder: Path, folder: Path) -> Path:
@@ -45,6 +48,62 @@ def save_model(encoder: Path, folder: Path) -> Path:
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     return folder
+
+
+def save_text_model(folder: Path, names: tuple[str, ...] = ("negative", "positive"), **config) -> Path:
+    """A classifier of single texts with random weights, and a random game; config: of the classifier, as its
+    problem_type."""
+    from transformers import BertForSequenceClassification
+
+    from spinformer.models.game_head import GameHead, GameHeadConfig
+    from spinformer.models.identity import weights_digest
+    from spinformer.models.outputs import outputs_of
+    from tests.tiny import bert, tokenizer
+
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        sizes = {"num_labels": len(names), "id2label": dict(enumerate(names)), **config}
+        model = BertForSequenceClassification(bert(**sizes)).eval()
+        sizes = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "outputs": outputs_of(model), "texts": 1}
+        model.save_pretrained(folder)
+        tokenizer().save_pretrained(folder)
+        GameHead(GameHeadConfig((0, 1, 2), 32, len(names), model=weights_digest(model), **sizes)).save(folder)
+    return folder
+
+
+@contextmanager
+def open_window(browser, url: str, width: str) -> Iterator[tuple]:
+    """A window of one width with what its pages did that they must not do; it keeps the page's files for all tests."""
+    phone = width == "telephone"
+    size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
+    context = browser.new_context(viewport=size, has_touch=phone, is_mobile=phone)
+    shown = context.new_page()
+    shown.set_default_timeout(PATIENCE)
+    wrong: list[str] = []
+    own = urlsplit(url).netloc
+    shown.on("console", lambda said: wrong.append(f"console: {said.text}") if said.type == "error" else None)
+    shown.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    shown.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    shown.on(
+        "request",
+        lambda sent: (
+            wrong.append(f"went to {sent.url}")
+            if urlsplit(sent.url).scheme not in ("data", "blob", "about") and urlsplit(sent.url).netloc != own
+            else None
+        ),
+    )
+    yield shown, wrong
+    context.close()
+
+
+def leave_window(shown, wrong: list[str], picture: Path) -> None:
+    """Keep a picture of the page; whatever it did that it must not do fails the test."""
+    shown.screenshot(path=picture, full_page=True)
+    wide = shown.evaluate("document.documentElement.scrollWidth") - shown.viewport_size["width"]
+    found = wrong.copy()
+    wrong.clear()
+    assert found == []
+    assert wide <= 0, f"the page is {wide} pixels wider than the window"
 
 
 @contextmanager
@@ -83,6 +142,11 @@ def url(model_folder, digits):
     blocks = build(Classifier.load(str(model_folder)), digits)
     with serving(application(blocks, hosts=("127.0.0.1", "localhost", "[::1]"))) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def text_folder(tmp_path_factory) -> Path:
+    return save_text_model(tmp_path_factory.mktemp("checkpoints") / "single")
 
 
 @pytest.fixture(scope="module")  # its event loop would be in the way of other modules

@@ -2,43 +2,21 @@
 
 import json
 import re
-from urllib.parse import urlsplit
 
 import pytest
 
 from spinformer.app.task import INFERENCE
 from spinformer.explain import Explanation
+from tests.app.conftest import PATIENCE, WIDTHS, leave_window, open_window
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow
 
-WIDTHS = {"desktop": (1280, 800), "telephone": (390, 844)}
-PATIENCE = 60_000  # milliseconds; two cores serve two browsers and more
-
 
 @pytest.fixture(scope="module", params=WIDTHS)
 def window(request, browser, url):
-    """A window of one width with what its pages did that they must not do; it keeps the page's files for all tests."""
-    width, height = WIDTHS[request.param]
-    phone = request.param == "telephone"
-    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=phone, is_mobile=phone)
-    shown = context.new_page()
-    shown.set_default_timeout(PATIENCE)
-    wrong: list[str] = []
-    own = urlsplit(url).netloc
-    shown.on("console", lambda said: wrong.append(f"console: {said.text}") if said.type == "error" else None)
-    shown.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    shown.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    shown.on(
-        "request",
-        lambda sent: (
-            wrong.append(f"went to {sent.url}")
-            if urlsplit(sent.url).scheme not in ("data", "blob") and urlsplit(sent.url).netloc != own
-            else None
-        ),
-    )
-    yield shown, wrong
-    context.close()
+    with open_window(browser, url, request.param) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -49,12 +27,7 @@ def page(request, window, url, output):
     shown.locator("#explain").wait_for()
     yield shown
     name = re.sub(r"\W+", "-", request.node.name).strip("-")
-    shown.screenshot(path=output / f"{name}.png", full_page=True)
-    wide = shown.evaluate("document.documentElement.scrollWidth") - shown.viewport_size["width"]
-    found = wrong.copy()
-    wrong.clear()
-    assert found == []
-    assert wide <= 0, f"the page is {wide} pixels wider than the window"
+    leave_window(shown, wrong, output / f"{name}.png")
 
 
 def expect(locator):

@@ -1,6 +1,7 @@
 """The classifier that the page explains: loaded once, used for every request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import monotonic
@@ -16,6 +17,7 @@ from spinformer.explain.explanation_set import ExplanationSet
 from spinformer.explain.grounded import TEMPERATURE
 from spinformer.explain.inputs import CallOptions
 from spinformer.explain.methods.game import NO_GAME
+from spinformer.explain.render.characters import capitalize
 
 SAMPLES = 512
 # Texts of a file that are explained at once; in between, the visitor is told how many are done.
@@ -28,8 +30,17 @@ class TimeIsUpError(Exception):
     """A request took all the time that it may take."""
 
 
-def silent(done: int, total: int) -> None:
+def silent(done: int, total: int | None) -> None:
     """Tell nobody."""
+
+
+@contextmanager
+def _in_sentences() -> Iterator[None]:
+    """What the explainer says of a visitor's mistake begins with a capital letter, as all that the page says."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(capitalize(str(error))) from None
 
 
 @dataclass(frozen=True)
@@ -79,7 +90,7 @@ class Classifier:
         """
         first, *second = limits.check_texts(self.task.text_names, (text, text_pair))
         explainer = self._with(temperature, samples)
-        with reporting(lambda done, total: None):
+        with reporting(silent), _in_sentences():
             return explainer(first, second[0] if second else None, **self._classes(target, against))
 
     def refine(
@@ -106,7 +117,7 @@ class Classifier:
             tell(count * done // (total or 1), count)
 
         try:
-            with reporting(report):
+            with reporting(report), _in_sentences():
                 return explainer(first, second[0] if second else None, **options)
         except TimeIsUpError:
             late = f"{count:,} passes take longer than {limits.REFINE_SECONDS:g} seconds: this is what one pass says"
@@ -121,7 +132,7 @@ class Classifier:
         explainer, options = self._with(TEMPERATURE, QUICK), self._classes(target, against)
         texts, start = upload.texts, monotonic()
         explanations: list[Explanation] = []
-        with reporting(lambda done, total: None):
+        with reporting(silent), _in_sentences():
             for begin in range(0, len(texts), CHUNK):
                 tell(begin, len(texts))
                 if begin and monotonic() - start > limits.FILE_SECONDS:

@@ -30,8 +30,7 @@ def explanation_html(explanation: Explanation) -> str:
 
 def message_html(text: str) -> str:
     """What was wrong, where the result would stand."""
-    text = capitalize(shorten(" ".join(text.split()), MAX_MESSAGE))
-    return f'<div class="message" role="alert">{markup.escape(text)}</div>'
+    return f'<div class="message" role="alert">{markup.escape(shorten(" ".join(text.split()), MAX_MESSAGE))}</div>'
 
 
 def _decision(explanation: Explanation) -> str:
