@@ -1,7 +1,6 @@
 """A tiny grounded classifier, the page of it on a server in this process, and a browser."""
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -12,22 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 import torch
 
+from research.tools.screenshots import FLAGS, chromium, window
 from spinformer.app.digits import Digits
 from spinformer.app.server import bind, web_server
 from tests.tiny import NLI
 
 ROOT = Path(__file__).parents[2]
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-WIDTHS = {"desktop": (1280, 800), "telephone": (390, 844)}
 PATIENCE = 60_000  # milliseconds; two cores serve two browsers and more
 
 
@@ -74,26 +63,22 @@ def save_text_model(folder: Path, names: tuple[str, ...] = ("negative", "positiv
 @contextmanager
 def open_window(browser, url: str, width: str) -> Iterator[tuple]:
     """A window of one width with what its pages did that they must not do; it keeps the page's files for all tests."""
-    phone = width == "telephone"
-    size = dict(zip(("width", "height"), WIDTHS[width], strict=True))
-    context = browser.new_context(viewport=size, has_touch=phone, is_mobile=phone)
-    shown = context.new_page()
-    shown.set_default_timeout(PATIENCE)
-    wrong: list[str] = []
-    own = urlsplit(url).netloc
-    shown.on("console", lambda said: wrong.append(f"console: {said.text}") if said.type == "error" else None)
-    shown.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    shown.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    shown.on(
-        "request",
-        lambda sent: (
-            wrong.append(f"went to {sent.url}")
-            if urlsplit(sent.url).scheme not in ("data", "blob", "about") and urlsplit(sent.url).netloc != own
-            else None
-        ),
-    )
-    yield shown, wrong
-    context.close()
+    with window(browser, width) as shown:
+        shown.set_default_timeout(PATIENCE)
+        wrong: list[str] = []
+        own = urlsplit(url).netloc
+        shown.on("console", lambda said: wrong.append(f"console: {said.text}") if said.type == "error" else None)
+        shown.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        shown.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        shown.on(
+            "request",
+            lambda sent: (
+                wrong.append(f"went to {sent.url}")
+                if urlsplit(sent.url).scheme not in ("data", "blob", "about") and urlsplit(sent.url).netloc != own
+                else None
+            ),
+        )
+        yield shown, wrong
 
 
 def leave_window(shown, wrong: list[str], picture: Path) -> None:
@@ -153,11 +138,8 @@ def text_folder(tmp_path_factory) -> Path:
 def browser():
     """Chromium: the one that SPINFORMER_CHROMIUM names, the system's, or playwright's own."""
     api = pytest.importorskip("playwright.sync_api")
-    found = os.environ.get("SPINFORMER_CHROMIUM") or next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
     with api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=found, args=FLAGS)
+        started = driver.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield started
         started.close()
 

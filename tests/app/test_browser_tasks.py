@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from research.tools.screenshots import WIDTHS
 from spinformer.explain import Explanation, ExplanationSet
-from tests.app.conftest import PATIENCE, WIDTHS, leave_window, open_window, serving
+from tests.app.conftest import PATIENCE, leave_window, open_window, serving
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from research.tools.screenshots import WIDTHS
 from spinformer.app.task import INFERENCE
 from spinformer.explain import Explanation
-from tests.app.conftest import PATIENCE, WIDTHS, leave_window, open_window
+from tests.app.conftest import PATIENCE, leave_window, open_window
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow

@@ -72,7 +72,10 @@ def test_the_document_says_the_limits():
     for sentence in (
         f"at most {limits.CHARACTERS} characters, and both together at most {limits.WORDS} words",
         f"{limits.SAMPLES[1]} coalitions, a trajectory {limits.STEPS[1]} steps, a request {limits.BYTES // 1024} KiB",
-        f"{limits.QUEUE} requests may wait",
+        f"A file may have {limits.FILE_BYTES // 1024} KiB, of which the first {limits.ROWS} rows are explained within "
+        f"{limits.FILE_SECONDS:g} seconds. A refinement may use {limits.PASSES[-1]} passes and "
+        f"{limits.REFINE_SECONDS:g} seconds",
+        f"{limits.QUEUE} requests may wait, of them {limits.LONG_WAITING} files and refinements",
         f"must arrive within {limits.ARRIVAL:g} seconds, and an answer be taken within {limits.TAKING:g}",
         f"At most {limits.UNFINISHED} connections may be waiting for a request, and {limits.UNTAKEN} for an answer",
         f"when there are {CONNECTIONS} connections",

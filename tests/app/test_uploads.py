@@ -41,12 +41,12 @@ def test_what_is_read(name, content, task, first, second):
 
 
 def test_what_is_left_out():
-    rows = ["a dog"] * (limits.ROWS + 5) + ["dog " * 61, "x" * 601, "\u200b\u202e"]
+    rows = ["dog " * 61, "x" * 601, "\u200b\u202e"] + ["a dog"] * (limits.ROWS + 5)
     upload = read_upload(as_value("a.txt", "\n".join(rows).encode()), SINGLE)
     assert len(upload.texts) == limits.ROWS
     assert upload.left_out == (
-        "3 of 208 rows are left out: they are empty, or too long (600 characters and 60 words).",
-        "The first 200 of 205 rows are explained: a file may have 200.",
+        "Rows that are empty, or longer than 600 characters and 60 words, are left out: 3 of 203.",
+        "The file has 208 rows; 200 are explained at most.",
     )
 
 

@@ -45,7 +45,7 @@ def explain_tab(gradio: Any, classifier: Classifier) -> None:
     inputs = [one, two, temperature, samples, target, against]
     options = request_options("explain", limits.AT_ONCE)
     requests = [gradio.on([button.click, one.submit, two.submit], answer, inputs, result, **options)]
-    gradio.on([temperature.release, samples.release, target.input, against.input], answer, inputs, result, **options)
+    gradio.on([temperature.release, samples.release, target.change, against.change], answer, inputs, result, **options)
     for example, (_, *texts) in zip(buttons, task.examples, strict=True):
         filled = example.click(None, None, [one, two], js=f"() => {json.dumps(texts)}", api_visibility="private")
         requests.append(filled.then(answer, inputs, result, **options))

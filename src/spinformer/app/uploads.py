@@ -40,9 +40,11 @@ def read_upload(value: object, task: Task) -> Upload:
     count = long = 0
     for number, row in rows:
         count += 1
+        if len(kept) == limits.ROWS:
+            continue
         if all(isinstance(text, str) for text in row) and not limits.fits(row):
             long += 1
-        elif len(kept) < limits.ROWS:
+        else:
             kept.append((number, row))
     if not count:
         raise ValueError(f"{file.name} has no rows: please write a text in each.")
@@ -54,9 +56,9 @@ def read_upload(value: object, task: Task) -> Upload:
 
 def _left_out(count: int, long: int, kept: int) -> Iterator[str]:
     if long:
-        yield f"{long:,} of {count:,} rows are left out: they are empty, or too long ({limits.EACH})."
+        yield f"Rows that are empty, or longer than {limits.EACH}, are left out: {long:,} of {kept + long:,}."
     if count - long > kept:
-        yield f"The first {kept:,} of {count - long:,} rows are explained: a file may have {limits.ROWS}."
+        yield f"The file has {count:,} rows; {kept:,} are explained at most."
 
 
 def _file(value: object) -> FileContent:
