@@ -65,12 +65,14 @@ def test_a_visit(browser, addresses, kind, width, output, tmp_path):
         assert saved.passes > 1
         assert target in download(page, "HTML report", tmp_path / "found.html").read_text(encoding="utf-8")
         leave_window(page, wrong, output / f"{kind}-{width}.png")
+        if (kind, width) == ("pair", "desktop"):
+            _refused_files(page)
         _file(page, kind, tmp_path)
         leave_window(page, wrong, output / f"{kind}-file-{width}.png")
 
 
-def _file(page, kind, folder):
-    """A file that is too large, one that is no text, and one that is explained."""
+def _refused_files(page):
+    """One is too large, which the browser says, and one is no text, which the server says."""
     page.get_by_role("tab", name="File").click()
     picker, drop = page.locator("#file input"), page.locator("#file .drop")
     picker.set_input_files({"name": "big.csv", "mimeType": "text/csv", "buffer": b"a" * 300_000})
@@ -79,6 +81,11 @@ def _file(page, kind, folder):
     expect(drop).to_have_class(re.compile("full"))
     page.locator("#explain-file").click()
     expect(page.locator("#overview [role=alert]")).to_contain_text("no.csv is no text in UTF-8", timeout=PATIENCE)
+
+
+def _file(page, kind, folder):
+    page.get_by_role("tab", name="File").click()
+    picker, drop = page.locator("#file input"), page.locator("#file .drop")
     name, content = FILES[kind]
     picker.set_input_files({"name": name, "mimeType": "text/plain", "buffer": content})
     expect(drop).to_contain_text(name)

@@ -37,7 +37,7 @@ def explain_tab(gradio: Any, classifier: Classifier) -> None:
             target, against = class_choice(gradio, task, "explain")
             button = gradio.Button("Explain", variant="primary", elem_id="explain")
             passes, refine, status = _refinement(gradio)
-            temperature, samples = _physics(gradio)
+            switch, temperature, samples = _physics(gradio)
         with gradio.Column(scale=3, min_width=300):
             result = gradio.HTML(markup.explanation_html(classifier.explain(*first)), elem_id="explanation")
 
@@ -68,6 +68,7 @@ def explain_tab(gradio: Any, classifier: Classifier) -> None:
 
     options = request_options("refine", 1, status=status)
     requests.append(refine.click(guarded(refined), [*inputs, passes], result, **options))
+    switch.change(None, switch, None, js=SWITCH, api_visibility="private")
     for event in requests:
         event.then(None, js=show("explanation"), api_visibility="private")
 
@@ -100,7 +101,7 @@ def _refinement(gradio: Any) -> tuple[Any, Any, Any]:
     return passes, refine, status_line(gradio, "refine-status")
 
 
-def _physics(gradio: Any) -> tuple[Any, Any]:
+def _physics(gradio: Any) -> tuple[Any, Any, Any]:
     """The switch, and what it shows."""
     switch = gradio.Checkbox(False, label="Show the physics: the game's values and the Ising model", elem_id="physics")
     cold = "Cold: attention decides; hot: it hesitates."
@@ -109,5 +110,4 @@ def _physics(gradio: Any) -> tuple[Any, Any]:
     temperature = slider(gradio, "temperature", name, limits.TEMPERATURES, TEMPERATURE, 0.05, cold, **hidden)
     more = "Coalitions of words: more make standard errors smaller."
     samples = slider(gradio, "samples", "Samples", limits.SAMPLES, SAMPLES, 64, more, **hidden)
-    switch.change(None, switch, None, js=SWITCH, api_visibility="private")
-    return temperature, samples
+    return switch, temperature, samples
