@@ -127,7 +127,8 @@ def _visit(url: str, until: float, generator: random.Random, visits: Visits) -> 
             if generator.random() < SHARE:
                 page = send_request(url, "watch", picture(generator))
             else:
-                page = send_request(url, "explain", [*generator.choice(PAIRS), round(generator.uniform(0.1, 1), 2), 64])
+                temperature = round(generator.uniform(0.1, 1), 2)
+                page = send_request(url, "explain", [*generator.choice(PAIRS), temperature, 64, -1, -1])
             if 'class="result"' not in page:
                 raise ValueError(page[:200])
         except BusyError:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from research.torture.page_client import ANSWER, JOIN, join, request
 from spinformer.app import limits
 
-VALUES = ["A man sleeps.", "Nobody.", 0.25, 64]  # what an ordinary visitor asks
+VALUES = ["A man sleeps.", "Nobody.", 0.25, 64, -1, -1]  # what an ordinary visitor asks
 JUNK = 40  # random requests of each sort
 
 
@@ -35,6 +35,8 @@ def bodies(generator: random.Random) -> Iterator[tuple[str, bytes]]:
         "deep objects": b'{"data": ' + b'{"a":' * 10_000 + b"1" + b"}" * 10_000 + b"}",
         "a number of 5,000 digits": whole.replace(b"64", b"9" * 5000),
         "one byte too many": whole + b" " * (limits.BYTES + 1 - len(whole)),
+        "as long as a file": whole + b" " * (limits.FILE_REQUEST - len(whole)),
+        "one byte more than a file": whole + b" " * (limits.FILE_REQUEST + 1 - len(whole)),
         "a megabyte": b" " * 1_000_000,
         "UTF-7": whole.decode().encode("utf-7").replace(b"{", b"+AHs-"),
         "another format": b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00\x8c\x02os\x94.",
@@ -62,10 +64,10 @@ def bodies(generator: random.Random) -> Iterator[tuple[str, bytes]]:
 
 def functions(generator: random.Random) -> Iterator[tuple[str, bytes]]:
     """Functions that the page does not have, and values that are too few or too many."""
-    numbers = (-1, 2, 10**6, 10**30, 0.5, "0", "explain", None, True, [0], {"a": 0}, float("nan"), float("inf"))
+    numbers = (-1, 1000, 10**6, 10**30, 0.5, "0", "explain", None, True, [0], {"a": 0}, float("nan"), float("inf"))
     for number in (*numbers, *(generator.randrange(100, 10**9) for _ in range(5))):
         yield f"function {number!r}", join(VALUES, number)
-    for count in (0, 1, 3, 5, 1000):
+    for count in (0, 1, 3, 7, 1000):
         yield f"{count} values", join([1] * count)
 
 

@@ -113,7 +113,7 @@ def ordinary_visitor(url: str) -> str | None:
     try:
         if TITLE not in fetch(url, "GET", "/"):
             return "the page has no title"
-        answer = send_request(url, "explain", ["A man sleeps.", "Nobody.", 0.25, 64])
+        answer = send_request(url, "explain", ["A man sleeps.", "Nobody.", 0.25, 64, -1, -1])
     except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     if 'class="result"' not in answer:

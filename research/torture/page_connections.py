@@ -118,7 +118,7 @@ def _drip(url: str, name: str, begin: bytes, drop: bytes, found: Findings) -> No
 
 def streams(url: str, found: Findings) -> None:
     """Ask for one session's answers many times at once: one may have them, and none may wait for ever."""
-    session = join_queue(url, functions(url)["explain"], [*VALUES[:3], limits.SAMPLES[1]])
+    session = join_queue(url, functions(url)["explain"], [*VALUES[:3], limits.SAMPLES[1], -1, -1])
     statuses: list[int] = []
     asked = request(f"{ANSWER}?session_hash={session}")
     _together([lambda: statuses.append(exchange(url, asked, limits.ARRIVAL + 15).status) for _ in range(8)])

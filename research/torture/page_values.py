@@ -1,6 +1,8 @@
 """Hostile values for the web page's functions: wrong types for every argument, and texts that try to be markup."""
 
 import base64
+import csv
+import io
 import json
 import random
 import re
@@ -10,11 +12,14 @@ from html.parser import HTMLParser
 from typing import Any
 
 from research.benchmarks.app import functions, join_queue, picture, read_answer
+from research.torture.page_files import as_value, hostile_files
 from spinformer.app import limits
 
 # Right values for the arguments of each function.
 RIGHT: dict[str, list[Any]] = {
-    "explain": ["A man sleeps.", "Nobody is awake.", 0.25, 64],
+    "explain": ["A man sleeps.", "Nobody is awake.", 0.25, 64, -1, -1],
+    "refine": ["A man sleeps.", "Nobody is awake.", 0.25, 64, -1, -1, 64],
+    "file": [as_value("texts.csv", b"premise,hypothesis\na dog,a cat\na man,nobody sleeps\n"), -1, -1],
     "watch": picture(random.Random(0)),
 }
 WRONG: tuple[Any, ...] = (
@@ -23,6 +28,7 @@ WRONG: tuple[Any, ...] = (
     "x" * 60_000,
 )
 OFTEN = 2  # wrong values for each argument of a function that does the same as another
+FORMULA = ("=", "+", "-", "@")  # what a cell begins with that spreadsheets compute
 MARKUP = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -78,8 +84,10 @@ def hostile_questions(seed: int, names: list[str]) -> list[Question]:
                 values = (*right[:place], value, *right[place + 1 :])
                 found.append(Question("values", f"{name} with {_short(value)} as value {place}", name, values))
     for text in (*MARKUP, *STRANGE):
-        for place, values in enumerate(((text, "a cat", 0.25, 64), ("a dog", text, 0.25, 64))):
+        for place, values in enumerate(((text, "a cat", 0.25, 64, -1, -1), ("a dog", text, 0.25, 64, -1, -1))):
             found.append(Question("texts", f"the text {_short(text)} as value {place}", "explain", values))
+    for what, (name, content) in hostile_files().items():
+        found.append(Question("files", f"a file: {what}", "file", (as_value(name, content), -1, -1)))
     return found
 
 
@@ -102,8 +110,17 @@ def ask(url: str, question: Question) -> str | None:
     foreign = _elements(answer) - _usual(url, kind)[0]
     if foreign:
         return f"elements that come from the values: {sorted(foreign)[:3]}"
-    if kind == "explain":
-        kept, report = _downloads(answer)
+    if kind == "file":
+        page, _, table = _downloads(answer)
+        foreign = _elements(page) - _usual(url, kind)[1]
+        if foreign:
+            return f"elements in the overview that come from the file: {sorted(foreign)[:3]}"
+        cells = (cell.strip() for row in csv.reader(io.StringIO(table)) for cell in row)
+        formulas = [cell for cell in cells if cell.startswith(FORMULA)]
+        return f"a table with the formula {formulas[0][:60]!r}" if formulas else None
+    if kind in ("explain", "refine"):
+        saved, report = _downloads(answer)
+        kept = json.loads(saved)
         foreign = _elements(report) - _usual(url, kind)[1]
         if foreign:
             return f"elements in the report that come from the text: {sorted(foreign)[:3]}"
@@ -140,15 +157,24 @@ def _usual(url: str, function: str) -> tuple[set[str], set[str]]:
     """The elements of a function's ordinary answers, and those of their reports."""
     answers, reports = set[str](), set[str]()
     pairs = (("A man sleeps.", "Nobody is awake."), ("a dog", "a cat"), ("dog " * 30, "cat " * 30))
-    usual = {"explain": [[*pair, 0.25, limits.SAMPLES[0]] for pair in pairs], "watch": [RIGHT["watch"]]}
+    texts = [[*pair, 0.25, limits.SAMPLES[0], -1, -1] for pair in pairs]
+    usual = {"explain": texts, "refine": [[*values, 64] for values in texts], "watch": [RIGHT["watch"]]}
+    usual["file"] = [RIGHT["file"], _noted_file()]
     for values in usual[function]:
         answer = read_answer(url, join_queue(url, functions(url)[function], values))
         answers |= _elements(answer)
-        reports |= _elements(_downloads(answer)[1]) if function == "explain" else set()
+        if function != "watch":
+            reports |= _elements(_downloads(answer)[0 if function == "file" else 1])
     return answers, reports
 
 
-def _downloads(answer: str) -> tuple[dict[str, Any], str]:
-    """The explanation as JSON and as a report, from the links of an answer."""
-    found = [base64.b64decode(code).decode() for code in re.findall(r'href="data:[^"]*base64,([^"]*)"', answer)]
-    return json.loads(found[0]), found[1]
+def _noted_file() -> list[Any]:
+    """An ordinary file with several classes, unusual texts and a note: its page has every element that one may have."""
+    words = ("a dog", "two red cats", "the man sleeps", "nobody", "a woman eats outside", "not a cat")
+    rows = [f"{first}\t{second}" for first in words for second in words]
+    return [as_value("texts.txt", "\n".join([*rows, "word " * 99 + "\ta"]).encode()), -1, -1]
+
+
+def _downloads(answer: str) -> list[str]:
+    """The files in the links of an answer."""
+    return [base64.b64decode(code).decode() for code in re.findall(r'href="data:[^"]*base64,([^"]*)"', answer)]

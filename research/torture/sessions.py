@@ -14,7 +14,7 @@ from spinformer.app import limits
 
 SESSIONS, WARM = 5_000, 1_000  # in all, and those of them before memory is watched
 AT_ONCE = 3  # sessions
-VALUES = ["A dog.", "A cat.", 0.25, limits.SAMPLES[0]]
+VALUES = ["A dog.", "A cat.", 0.25, limits.SAMPLES[0], -1, -1]
 # How a session goes on, of twenty: most ask and read.
 WAYS = (*["ask"] * 14, *["leave"] * 2, *["forget"] * 2, *["open"] * 2)
 # By a line that is fitted to it, memory may grow by noise, in MB, and by this for each session, in KB: 20 MB for 4,000.

@@ -15,7 +15,7 @@ from research.torture.page_client import ANSWER, Exchange, exchange, join, reque
 from spinformer.app import Classifier, application, build, limits
 from tests.app.test_served import fetch
 
-VALUES = ["a dog", "a cat", 0.25, 64]
+VALUES = ["a dog", "a cat", 0.25, 64, -1, -1]
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_what_else_a_request_says_is_not_passed_on(url, capfd):
     reply = exchange(url, join(VALUES, 0, "more", trigger_id=float("nan"), event_data={"a": float("nan")}))
     assert reply.status == 200
     assert 'class="result"' in read_answer(url, "more")
-    assert exchange(url, join(VALUES[:1])).text == '{"detail": "Expected 4 values; got 1."}'
+    assert exchange(url, join(VALUES[:1])).text == '{"detail": "Expected 6 values; got 1."}'
     for route in ("cancel", "reset"):  # the page calls neither; Gradio answers NaN by 500
         assert exchange(url, request(f"/gradio_api/{route}", "POST", b'{"session_hash": NaN}')).status == 404
     assert capfd.readouterr() == ("", "")
@@ -74,7 +74,7 @@ def test_answers_that_nobody_waits_for(url, capfd):
     for asked in (f"{ANSWER}?session_hash=nobody", ANSWER, f"{ANSWER}?session_hash=a&session_hash=b"):
         reply = exchange(url, request(asked))
         assert (reply.status, json.loads(reply.text)) == (404, {"detail": "This session waits for no answer."})
-    session = join_queue(url, functions(url)["explain"], [*VALUES[:3], 2048])
+    session = join_queue(url, functions(url)["explain"], [*VALUES[:3], 2048, -1, -1])
     asked, replies = request(f"{ANSWER}?session_hash={session}"), []
     threads = [threading.Thread(target=lambda: replies.append(exchange(url, asked))) for _ in range(4)]
     for thread in threads:

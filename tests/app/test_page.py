@@ -2,43 +2,22 @@
 
 import json
 import re
-from urllib.parse import urlsplit
 
 import pytest
 
-from spinformer.app.page import EXAMPLES
+from research.tools.screenshots import WIDTHS
+from spinformer.app.task import INFERENCE
 from spinformer.explain import Explanation
+from tests.app.conftest import PATIENCE, leave_window, open_window
 
 playwright = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.slow
 
-WIDTHS = {"desktop": (1280, 800), "telephone": (390, 844)}
-PATIENCE = 60_000  # milliseconds; two cores serve two browsers and more
-
 
 @pytest.fixture(scope="module", params=WIDTHS)
 def window(request, browser, url):
-    """A window of one width with what its pages did that they must not do; it keeps the page's files for all tests."""
-    width, height = WIDTHS[request.param]
-    phone = request.param == "telephone"
-    context = browser.new_context(viewport={"width": width, "height": height}, has_touch=phone, is_mobile=phone)
-    shown = context.new_page()
-    shown.set_default_timeout(PATIENCE)
-    wrong: list[str] = []
-    own = urlsplit(url).netloc
-    shown.on("console", lambda said: wrong.append(f"console: {said.text}") if said.type == "error" else None)
-    shown.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    shown.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    shown.on(
-        "request",
-        lambda sent: (
-            wrong.append(f"went to {sent.url}")
-            if urlsplit(sent.url).scheme not in ("data", "blob") and urlsplit(sent.url).netloc != own
-            else None
-        ),
-    )
-    yield shown, wrong
-    context.close()
+    with open_window(browser, url, request.param) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -49,12 +28,7 @@ def page(request, window, url, output):
     shown.locator("#explain").wait_for()
     yield shown
     name = re.sub(r"\W+", "-", request.node.name).strip("-")
-    shown.screenshot(path=output / f"{name}.png", full_page=True)
-    wide = shown.evaluate("document.documentElement.scrollWidth") - shown.viewport_size["width"]
-    found = wrong.copy()
-    wrong.clear()
-    assert found == []
-    assert wide <= 0, f"the page is {wide} pixels wider than the window"
+    leave_window(shown, wrong, output / f"{name}.png")
 
 
 def expect(locator):
@@ -62,8 +36,8 @@ def expect(locator):
 
 
 def explained(page, premise, hypothesis):
-    page.locator("#premise textarea").fill(premise)
-    page.locator("#hypothesis textarea").fill(hypothesis)
+    page.locator("#first-text textarea").fill(premise)
+    page.locator("#second-text textarea").fill(hypothesis)
     page.locator("#explain").click()
 
 
@@ -94,18 +68,22 @@ def test_explains_what_is_typed_and_hands_it_over(page, tmp_path):
 
 
 def test_an_example_then_a_slider(page):
-    name, premise, hypothesis = EXAMPLES[1]
+    name, premise, hypothesis = INFERENCE[1]
     page.get_by_role("button", name=name).click()
-    expect(page.locator("#premise textarea")).to_have_value(premise)
+    expect(page.locator("#first-text textarea")).to_have_value(premise)
     expect(page.locator("#explanation .words").nth(1)).to_have_text(re.compile(hypothesis.split()[0]), timeout=PATIENCE)
-    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 512 coalitions")
+    coalitions = page.locator("#explanation .legend.physics").first
+    expect(coalitions).to_be_hidden()
+    page.get_by_role("checkbox", name=re.compile("Show the physics")).check()
+    expect(coalitions).to_contain_text("from 512 coalitions")
+    expect(coalitions).to_be_visible()
     slider = page.get_by_role("slider", name=re.compile("Samples"))
     slider.focus()
     for _ in range(3):
         slider.press("ArrowRight")
     box = slider.bounding_box()
     slider.click(position={"x": box["width"] - 1, "y": box["height"] / 2})
-    expect(page.locator("#explanation .legend").nth(1)).to_contain_text("from 2048 coalitions", timeout=PATIENCE)
+    expect(coalitions).to_contain_text("from 2048 coalitions", timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -141,19 +119,20 @@ def test_hostile_text_is_text(page):
 
 def test_the_keyboard_is_enough(page):
     def focused() -> str:
-        return page.evaluate("(document.activeElement.closest('#premise, #hypothesis, #explain') || {id: ''}).id")
+        return page.evaluate("(document.activeElement.closest('#first-text, #second-text, #explain') || {id: ''}).id")
 
     for _ in range(20):
         page.keyboard.press("Tab")
-        if focused() == "premise":
+        if focused() == "first-text":
             break
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("two red dog")
     page.keyboard.press("Tab")
-    assert focused() == "hypothesis"
+    assert focused() == "second-text"
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("the woman eats")
-    page.keyboard.press("Tab")
+    for _ in range(3):  # past the two lists of classes
+        page.keyboard.press("Tab")
     assert focused() == "explain"
     page.keyboard.press("Enter")
     expect(page.locator("#explanation .words").nth(1)).to_have_text("the woman eats", timeout=PATIENCE)
@@ -190,7 +169,7 @@ def test_a_digit_is_restored_then_a_drawing(page):
 
 def test_labels_and_language(page):
     """Every control has a name that a screen reader can say."""
-    for role in ("textbox", "slider", "button", "radio", "tab"):
+    for role in ("textbox", "slider", "button", "radio", "tab", "listbox", "checkbox"):
         for control in page.get_by_role(role).all():
             assert control.evaluate("node => (node.labels?.length || node.ariaLabel || node.innerText || '') !== ''")
     assert page.evaluate("document.documentElement.lang") == "en"

@@ -34,12 +34,14 @@ BLANK = "00" * 784
 )
 def test_texts_outside_of_the_limits(premise, hypothesis, message):
     with pytest.raises(ValueError, match=message):
-        limits.check_texts(premise, hypothesis)
+        limits.check_texts(("premise", "hypothesis"), (premise, hypothesis))
 
 
 def test_texts_at_the_limits():
-    assert limits.check_texts(" dog" * 30, "cat " * 30) == ("dog " * 29 + "dog", "cat " * 29 + "cat")
-    assert limits.check_texts("x" * 600, "\U0001f600") == ("x" * 600, "\U0001f600")
+    names = ("premise", "hypothesis")
+    assert limits.check_texts(names, (" dog" * 30, "cat " * 30)) == ("dog " * 29 + "dog", "cat " * 29 + "cat")
+    assert limits.check_texts(names, ("x" * 600, "\U0001f600")) == ("x" * 600, "\U0001f600")
+    assert limits.check_texts(("text",), ("a dog", None)) == ("a dog",)
 
 
 @pytest.mark.parametrize("value", [None, "8", True, float("nan"), float("inf"), 63, 2049, 64.5])
@@ -70,7 +72,10 @@ def test_the_document_says_the_limits():
     for sentence in (
         f"at most {limits.CHARACTERS} characters, and both together at most {limits.WORDS} words",
         f"{limits.SAMPLES[1]} coalitions, a trajectory {limits.STEPS[1]} steps, a request {limits.BYTES // 1024} KiB",
-        f"{limits.QUEUE} requests may wait",
+        f"A file may have {limits.FILE_BYTES // 1024} KiB, of which the first {limits.ROWS} rows are explained within "
+        f"{limits.FILE_SECONDS:g} seconds. A refinement may use {limits.PASSES[-1]} passes and "
+        f"{limits.REFINE_SECONDS:g} seconds",
+        f"{limits.QUEUE} requests may wait, of them {limits.LONG_WAITING} files and refinements",
         f"must arrive within {limits.ARRIVAL:g} seconds, and an answer be taken within {limits.TAKING:g}",
         f"At most {limits.UNFINISHED} connections may be waiting for a request, and {limits.UNTAKEN} for an answer",
         f"when there are {CONNECTIONS} connections",
@@ -117,7 +122,7 @@ def test_what_must_be_known_first_is_shown_first(explanation):
     assert "<p><strong>Note:</strong> <bdi>&lt;b&gt;9%&lt;/b&gt; &amp; a guess</bdi></p>" in shown
     base = f"Probability of <bdi>{explanation.target}</bdi>: no words {explanation.base_value:.3f} "
     assert shown.index("Note:") < shown.index(base) < shown.index("Which words decided")
-    assert re.findall(r'<th scope="col">(\w+)</th>', shown)[:3] == ["word", "Shapley", "Banzhaf"]
+    assert re.findall(r'<th scope="col" class="physics">(\w+)</th>', shown) == ["Shapley", "Banzhaf"]
     assert not re.search("gate|attention", shown.split("<table")[1].split("</table>")[0])
     assert "by Banzhaf interaction" in shown
     assert 'title="game ± 0.0000, sampling ± ' in shown

@@ -68,9 +68,9 @@ def test_the_page_keeps_to_itself(url, model_folder):
 @pytest.mark.parametrize(
     "data",
     [
-        [{"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}, "a", 0.25, 64],
-        [{"url": "http://127.0.0.1:1/", "meta": {"_type": "gradio.FileData"}}, "a", 0.25, 64],
-        [["a"], "b", 0.25, 64],
+        [{"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}, "a", 0.25, 64, -1, -1],
+        [{"url": "http://127.0.0.1:1/", "meta": {"_type": "gradio.FileData"}}, "a", 0.25, 64, -1, -1],
+        [["a"], "b", 0.25, 64, -1, -1],
         "text",
     ],
 )
@@ -90,8 +90,8 @@ def test_requests_have_a_size(url):
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("explain", ["a dog", "", 0.25, 64], "The hypothesis is empty"),
-        ("explain", ["a dog", "x" * 601, 0.25, 64], "may have 600 characters; this one has 601"),
+        ("explain", ["a dog", "", 0.25, 64, -1, -1], "The hypothesis is empty"),
+        ("explain", ["a dog", "x" * 601, 0.25, 64, -1, -1], "may have 600 characters; this one has 601"),
         ("watch", ["00", "hide patches", 0.3, 4, 0.9, 0], "28 x 28 grey pixels"),
         ("watch", ["ff" * 784, "hide patches", 1.5, 4, 0.9, 0], "from 0 to 0.9; got 1.5"),
     ],
@@ -105,8 +105,8 @@ def test_mistakes_are_answered_in_a_sentence(url, name, data, said):
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("explain", ["a dog", "a cat", 0.25, 10_000]),
-        ("explain", ["a dog", "a cat", "hot", 64]),
+        ("explain", ["a dog", "a cat", 0.25, 10_000, -1, -1]),
+        ("explain", ["a dog", "a cat", "hot", 64, -1, -1]),
         ("explain", ["a dog"]),
         ("watch", ["ff" * 784, "burn", 0, 4, 1, 0]),
     ],

@@ -1,9 +1,12 @@
-"""Progress bars."""
+"""Progress bars, and progress that is told to a caller in place of one."""
 
 import io
 import sys
+import threading
 
-from spinformer._base.progress import progress, progress_bar
+import pytest
+
+from spinformer._base.progress import progress, progress_bar, reporting
 
 
 class Terminal(io.StringIO):
@@ -27,3 +30,36 @@ def test_bars(monkeypatch):
     bar.close()
     assert progress_bar(10, "work", quiet=True).disable
     assert progress_bar(10, "work", quiet=True, leave=True).disable
+
+
+def test_each_item_is_told_before_it_comes(capfd):
+    told = []
+    with reporting(lambda done, total: told.append((done, total))):
+        assert list(progress("abc", "letters")) == ["a", "b", "c"]
+        assert list(progress(iter("abc"), "letters", total=5, done=2)) == ["a", "b", "c"]
+        assert list(progress(iter("a"), "letters")) == ["a"]
+    assert told == [(0, 3), (1, 3), (2, 3), (2, 5), (3, 5), (4, 5), (0, None)]
+    list(progress("abc", "letters"))
+    assert len(told) == 7
+    assert capfd.readouterr().out == ""
+
+
+def test_what_it_raises_ends_the_work():
+    def stop(done, total):
+        if done == 2:
+            raise TimeoutError
+
+    with reporting(stop):
+        items = iter(progress(range(9), "numbers"))
+        assert [next(items), next(items)] == [0, 1]
+        with pytest.raises(TimeoutError):
+            next(items)
+
+
+def test_other_threads_are_not_told():
+    told = []
+    with reporting(lambda *how: told.append(how)):
+        thread = threading.Thread(target=lambda: list(progress(range(3), "numbers", delay=9)))
+        thread.start()
+        thread.join()
+    assert told == []

@@ -30,7 +30,7 @@ def page(encoder, tmp_path_factory):
 def test_hostile_clients(page):
     found = clients.attack(page, SMALL)
     assert found.failures == []
-    assert len(found.cases) == 13
+    assert len(found.cases) == 14
     assert sum(found.cases.values()) > 120
 
 

@@ -1,7 +1,7 @@
 """What is said beside the results: progress bars for long work, remarks, how long it takes; and how to say nothing."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -11,6 +11,9 @@ from tqdm.auto import tqdm
 T = TypeVar("T")
 OPTIONS: dict[str, Any] = {"mininterval": 0.5, "dynamic_ncols": True}
 _QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
+# Is told how many items are done, and of how many, where that is known. What it raises ends the work.
+Report = Callable[[int, int | None], None]
+_REPORT: ContextVar[Report | None] = ContextVar("report", default=None)
 
 
 @contextmanager
@@ -34,6 +37,16 @@ def remark(text: str) -> None:
         print(text, flush=True)
 
 
+@contextmanager
+def reporting(report: Report) -> Iterator[None]:
+    """Inside the context, and in this thread alone, `progress` calls `report` before each item and draws no bar."""
+    token = _REPORT.set(report)
+    try:
+        yield
+    finally:
+        _REPORT.reset(token)
+
+
 def progress(
     items: Iterable[T], label: str, total: int | None = None, done: int = 0, delay: float = 0.0
 ) -> Iterable[T]:
@@ -42,12 +55,23 @@ def progress(
     total: the number of items, where `len(items)` does not give it; done: how many came before these; delay: seconds
     before the bar is shown.
     """
+    report = _REPORT.get()
+    if report is not None:
+        return _reported(items, report, total, done)
     if os.environ.get("RANK", "0") != "0":  # of several processes the first shows how far they are
         return items
     bar: Iterable[T] = tqdm(
         items, desc=label, total=total, initial=done, leave=False, delay=delay, disable=_hidden(), **OPTIONS
     )
     return bar
+
+
+def _reported(items: Iterable[T], report: Report, total: int | None, done: int) -> Iterator[T]:
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    for count, item in enumerate(items, done):
+        report(count, total)
+        yield item
 
 
 def progress_bar(

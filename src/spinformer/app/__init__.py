@@ -1,4 +1,4 @@
-"""The web page, which explains pairs of texts and restores digits; `spinformer app` serves it."""
+"""The web page, which explains a classifier and restores digits; `spinformer app` serves it."""
 
 from spinformer.app.classifier import Classifier
 from spinformer.app.page import build

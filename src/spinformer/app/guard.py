@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,15 +29,24 @@ HOSTS = (b"host", b"x-forwarded-host")
 HOST = re.compile(rb"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 
 
+@dataclass(frozen=True)
+class Accepts:
+    """What a function of the page takes: how many values, bytes of a request, and whether it works for long."""
+
+    values: int
+    size: int = limits.BYTES
+    long: bool = False
+
+
 class Guard:
     """An ASGI application before another: refuses requests that the page does not need, and adds security headers.
 
-    functions: the numbers of the page's functions, each with how many values it takes; sessions: those who wait for an
-    answer; framed_by: hosts whose pages may show this one in a frame, as in a Content-Security-Policy.
+    functions: the numbers of the page's functions, each with what it takes; sessions: those who wait for an answer;
+    framed_by: hosts whose pages may show this one in a frame, as in a Content-Security-Policy.
     """
 
     def __init__(
-        self, app: Application, functions: Mapping[int, int], sessions: Sessions, framed_by: str = "'self'"
+        self, app: Application, functions: Mapping[int, Accepts], sessions: Sessions, framed_by: str = "'self'"
     ) -> None:
         self.app, self.functions, self.sessions = app, functions, sessions
         policy = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; object-src 'none'; base-uri 'self'"
@@ -47,7 +57,7 @@ class Guard:
         ]
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Pass on, or answer 400, 404, 409 or 413."""
+        """Pass on, or answer 400, 404, 409, 413 or 503."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -70,19 +80,32 @@ class Guard:
             await self._answer(scope, receive, _adding(self.headers, send))
             return
         elif method == "POST" and path == JOIN:
-            body = await _body(receive)
-            if body is None:
-                await _refuse(send, 413, f"A request may have {limits.BYTES} bytes.")
-                return
             try:
-                receive = _replay(_request(body, self.functions), receive)
-            except ValueError as error:
-                await _refuse(send, 400, str(error))
+                receive = _replay(await self._join(receive), receive)
+            except _RefusedError as refused:
+                await _refuse(send, refused.status, str(refused))
                 return
         else:
             await _refuse(send, 404, "There is nothing here.")
             return
         await self.app(scope, receive, _adding(self.headers, send))
+
+    async def _join(self, receive: Receive) -> bytes:
+        """What is passed on of a request that joins the queue."""
+        largest = max((accepts.size for accepts in self.functions.values()), default=limits.BYTES)
+        body = await _body(receive, largest)
+        if body is None:
+            raise _RefusedError(413, f"A request may have {largest} bytes.")
+        try:
+            number, passed = _request(body, self.functions)
+        except ValueError as error:
+            raise _RefusedError(400, str(error)) from None
+        accepts = self.functions[number]
+        if len(body) > accepts.size:
+            raise _RefusedError(413, f"A request may have {accepts.size} bytes.")
+        if accepts.long and self.sessions.waiting_for_long() >= limits.LONG_WAITING:
+            raise _RefusedError(503, "Others wait for refinements and files already. Please try again in a minute.")
+        return passed
 
     async def _answer(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Pass on a request for the answers of a session: one at a time, and only while there is one to wait for."""
@@ -150,13 +173,21 @@ def _asset(path: str) -> bool:
     return bool(ASSET.fullmatch(path)) and ".." not in path
 
 
-async def _body(receive: Receive) -> bytes | None:
+class _RefusedError(Exception):
+    """A request that is not passed on."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+async def _body(receive: Receive, largest: int) -> bytes | None:
     """The full body of a request, None where it is too long."""
     body = b""
     while True:
         message = await receive()
         body += message.get("body", b"")
-        if len(body) > limits.BYTES:
+        if len(body) > largest:
             return None
         if message["type"] != "http.request" or not message.get("more_body"):
             return body
@@ -174,9 +205,10 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receiving
 
 
-def _request(body: bytes, functions: Mapping[int, int]) -> bytes:
-    """What is passed on of a request, and nothing else: values that are scalars (no files, no addresses to fetch from)
-    and as many as the function takes, a function of the page, a session with a short name."""
+def _request(body: bytes, functions: Mapping[int, Accepts]) -> tuple[int, bytes]:
+    """The function that a request is for, and what is passed on of it, and nothing else: values that are scalars (no
+    files, no addresses to fetch from) and as many as the function takes, a function of the page, a session with a short
+    name."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError):
@@ -189,9 +221,9 @@ def _request(body: bytes, functions: Mapping[int, int]) -> bytes:
         raise ValueError("Expected the number of a function of the page.")
     if not isinstance(session, str) or not SESSION.fullmatch(session):
         raise ValueError("Expected the name of a session, of letters and digits.")
-    if len(data) != functions[number]:
-        raise ValueError(f"Expected {functions[number]} values; got {len(data)}.")
-    return json.dumps({"data": data, "fn_index": number, "session_hash": session}).encode()
+    if len(body) <= functions[number].size and len(data) != functions[number].values:
+        raise ValueError(f"Expected {functions[number].values} values; got {len(data)}.")
+    return number, json.dumps({"data": data, "fn_index": number, "session_hash": session}).encode()
 
 
 async def _refuse(send: Send, status: int, text: str) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 
 from spinformer.data.word_pattern import WORD
 
@@ -9,12 +10,19 @@ CHARACTERS = 600  # of each text
 WORDS = 60  # of both texts together: the work grows with their square
 SAMPLES = (64, 2048)
 TEMPERATURES = (0.05, 2.0)
+PASSES = (64, 256, 1024)  # masked passes to choose from
 STEPS = (1, 16)
 SIDE = 28
 DAMAGES = {"hide patches": 0.9, "add noise": 2.0}  # the largest amount of each
 SEEDS = 2**31 - 1
 # Requests that wait, requests that are worked on at once, and bytes of a request.
 QUEUE, AT_ONCE, BYTES = 64, 2, 64 * 1024
+# Of a file of texts: its bytes, those of a request that holds it in base64, rows, and seconds for all of them.
+FILE_BYTES = 256 * 1024
+FILE_REQUEST, ROWS, FILE_SECONDS = FILE_BYTES // 3 * 4 + 4096, 200, 60.0
+EACH = f"{CHARACTERS} characters and {WORDS} words"
+# Refinements and files, one of which is worked on at a time: how many may wait, and seconds for a refinement.
+LONG_WAITING, REFINE_SECONDS = 4, 60.0
 # Seconds in which a request must arrive, connections that may wait for theirs, and how many more for half a second.
 ARRIVAL, UNFINISHED, BURST, GRACE = 10.0, 100, 200, 0.5
 # Seconds in which what was sent must be taken, and connections that may be slow to take it.
@@ -24,13 +32,24 @@ SESSIONS, TURN = 100, 2.0
 _DRAWING = re.compile(rf"[0-9a-f]{{{2 * SIDE * SIDE}}}")
 
 
-def check_texts(text: object, text_pair: object) -> tuple[str, str]:
-    """Both texts, neither empty nor too long."""
-    texts = (_text("premise", text), _text("hypothesis", text_pair))
-    count = sum(len(WORD.findall(text)) for text in texts)
+def check_texts(names: Sequence[str], texts: Sequence[object]) -> tuple[str, ...]:
+    """As many texts as there are names, none empty or too long."""
+    checked = tuple(_text(name, text) for name, text in zip(names, texts, strict=False))
+    count = sum(len(WORD.findall(text)) for text in checked)
     if count > WORDS:
-        raise ValueError(f"Both texts together may have {WORDS} words; these have {count}.")
-    return texts
+        if len(names) > 1:
+            raise ValueError(f"Both texts together may have {WORDS} words; these have {count}.")
+        raise ValueError(f"The {names[0]} may have {WORDS} words; this one has {count}.")
+    return checked
+
+
+def fits(texts: Sequence[str]) -> bool:
+    """Whether `check_texts` would take them."""
+    try:
+        check_texts(texts, texts)
+    except ValueError:
+        return False
+    return True
 
 
 def _text(name: str, text: object) -> str:
@@ -41,6 +60,19 @@ def _text(name: str, text: object) -> str:
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError(f"The {name} holds half a character: please write it again.")
     return text.strip()
+
+
+def choice(name: str, value: object, count: int) -> int | None:
+    """The number of one of so many classes; None where none was chosen, which is -1."""
+    number = integer(name, value, -1, count - 1)
+    return None if number < 0 else number
+
+
+def passes(value: object) -> int:
+    """One of PASSES."""
+    if isinstance(value, bool) or value not in PASSES:
+        raise ValueError(f"The number of passes must be one of {', '.join(map(str, PASSES))}.")
+    return int(value)
 
 
 def number(name: str, value: object, low: float, high: float) -> float:

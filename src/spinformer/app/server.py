@@ -6,7 +6,8 @@ from typing import Any
 from spinformer._base.extras import require
 from spinformer.app import limits
 from spinformer.app.connections import timed_protocol
-from spinformer.app.guard import Guard
+from spinformer.app.controls import LONG
+from spinformer.app.guard import Accepts, Guard
 from spinformer.app.sessions import Sessions
 from spinformer.app.style import css, theme
 
@@ -22,7 +23,7 @@ def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...
     fastapi = require("fastapi", extra="app")
     trusted = require("starlette.middleware.trustedhost", extra="app").TrustedHostMiddleware
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    functions = {number: len(function.inputs) for number, function in blocks.fns.items() if function.fn is not None}
+    functions = {number: _accepts(function) for number, function in blocks.fns.items() if function.fn is not None}
     app.add_middleware(Guard, functions=functions, sessions=Sessions(blocks._queue), framed_by=framed_by)
     if hosts is not None:
         app.add_middleware(trusted, allowed_hosts=list(hosts))
@@ -42,6 +43,13 @@ def application(blocks: Any, *, framed_by: str = "'self'", hosts: tuple[str, ...
         css=css(),
         app_kwargs={"docs_url": None, "redoc_url": None, "openapi_url": None},
     )
+
+
+def _accepts(function: Any) -> Accepts:
+    """What a function of the page takes; one of them takes a file."""
+    file = function.api_name.partition("_")[0] == "file"
+    size = limits.FILE_REQUEST if file else limits.BYTES
+    return Accepts(len(function.inputs), size, function.concurrency_id == LONG)
 
 
 def serve(blocks: Any, *, host: str = "127.0.0.1", port: int = 0, framed_by: str = "'self'") -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from spinformer.app import limits
+from spinformer.app.controls import LONG
 
 
 class Sessions:
@@ -24,6 +25,11 @@ class Sessions:
         queue.pending_messages_per_session, queue.pending_event_ids_session = self.messages, self.requests
         # It would sum up the last 10,000 requests after each one, for a page that shows nobody the sums.
         queue.ANALYTICS_MAX_EVENTS, queue.ANAYLTICS_CACHE_FREQUENCY = limits.SESSIONS, 10**12
+
+    def waiting_for_long(self) -> int:
+        """How many refinements and files wait for their turn."""
+        waiting = self.queue.event_queue_per_concurrency_id.get(LONG)
+        return 0 if waiting is None else len(waiting.queue)
 
     def working(self, session: str) -> bool:
         """Whether a request of the session waits in the queue or is worked on, for somebody who is still there."""

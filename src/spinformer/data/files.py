@@ -8,7 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,14 @@ BATCH, CELL = 4096, 50  # rows of a Parquet file that are read at once; bytes th
 # A row is its line number and its cells; a `Choose` gets the names of all columns and returns those to read.
 NumberedRows = Iterator[tuple[int, Sequence[Any]]]
 Choose = Callable[[Sequence[str]], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """A file that is not on disk: its name, and its bytes."""
+
+    name: str
+    content: bytes
 
 
 def read_texts(
@@ -73,6 +81,12 @@ def read_rows(path: str | Path, columns: Sequence[str]) -> NumberedRows:
     return _reader_of(path)(path, choose)
 
 
+def content_rows(file: FileContent, choose: Choose) -> NumberedRows:
+    """The cells of the columns that `choose` returns, of the content of a .csv, .tsv or .txt, or of JSON lines."""
+    ending = Path(file.name.lower()).suffix
+    return _TEXT_FORMATS.get(ending, json_rows)(file, choose)
+
+
 def is_format(name: str) -> bool:
     """Whether a file with the ending of this name can be read."""
     return name.lower().removesuffix(".gz").endswith(FORMATS)
@@ -85,12 +99,12 @@ def _reader_of(path: Path) -> Callable[[Path, Choose], NumberedRows]:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is a folder; expected a file" if path.is_dir() else f"no file {path}")
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
-    return {".csv": _csv, ".tsv": _tsv, ".parquet": _parquet, ".txt": _plain}.get(ending, json_rows)
+    return _parquet if ending == ".parquet" else _TEXT_FORMATS.get(ending, json_rows)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def decoded_lines(path: Path | FileContent) -> Iterator[str]:
     """The lines of a text file, decoded one by one so that an error can name its line."""
-    with open_binary(path) as file:
+    with io.BytesIO(path.content) if isinstance(path, FileContent) else open_binary(path) as file:
         number = 0
         try:
             for number, line in enumerate(bounded_lines(file, path.name), 1):
@@ -102,10 +116,10 @@ def _lines(path: Path) -> Iterator[str]:
             raise ValueError(f"{path.name} is not a complete gzip file: {error}") from None
 
 
-def json_rows(path: Path, choose: Choose) -> NumberedRows:
+def json_rows(path: Path | FileContent, choose: Choose) -> NumberedRows:
     """The rows of a file of JSON lines, with the columns that `choose` returns."""
     wanted: Sequence[str] = ()
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(decoded_lines(path), 1):
         if not line.strip():
             continue
         try:
@@ -123,11 +137,11 @@ def json_rows(path: Path, choose: Choose) -> NumberedRows:
         yield number, cells
 
 
-def _plain(path: Path, choose: Choose) -> NumberedRows:
+def _plain(path: Path | FileContent, choose: Choose) -> NumberedRows:
     """A text, or two with a tab between, in every line that is not empty."""
     positions: list[int] = []
     width = 0
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(decoded_lines(path), 1):
         cells = split_plain(line, f"{path.name}:{number}", width) if line.strip() else ()
         if not cells:
             continue
@@ -151,15 +165,16 @@ def split_plain(line: str, where: str, width: int = 0) -> tuple[str, ...]:
     return cells
 
 
-def _csv(path: Path, choose: Choose) -> NumberedRows:
-    return _separated(path, choose, csv.reader(_lines(path), strict=True))
+def _csv(path: Path | FileContent, choose: Choose) -> NumberedRows:
+    return _separated(path, choose, csv.reader(decoded_lines(path), strict=True))
 
 
-def _tsv(path: Path, choose: Choose) -> NumberedRows:
-    return _separated(path, choose, csv.reader(_lines(path), delimiter="\t", quoting=csv.QUOTE_NONE, strict=True))
+def _tsv(path: Path | FileContent, choose: Choose) -> NumberedRows:
+    lines = decoded_lines(path)
+    return _separated(path, choose, csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True))
 
 
-def _separated(path: Path, choose: Choose, reader: Any) -> NumberedRows:
+def _separated(path: Path | FileContent, choose: Choose, reader: Any) -> NumberedRows:
     header: list[str] = []
     positions: list[int] = []
     while True:
@@ -179,6 +194,9 @@ def _separated(path: Path, choose: Choose, reader: Any) -> NumberedRows:
         if len(cells) != len(header):
             raise ValueError(f"{path.name}:{number}: expected {len(header)} cells, as in the header; got {len(cells)}")
         yield number, [cells[position] for position in positions]
+
+
+_TEXT_FORMATS = {".csv": _csv, ".tsv": _tsv, ".txt": _plain}
 
 
 def _parquet(path: Path, choose: Choose) -> NumberedRows:

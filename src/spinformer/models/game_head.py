@@ -42,7 +42,8 @@ class GameHeadConfig:
     heads: H; dim: of the values of all H together; hidden, readout: widths of the two networks; reads: how often the
     query of the attending form reads the words; dropout: of the readout of sums; masking: how words were hidden; model:
     digest of the classifier that the game head belongs to; outputs: what the classifier puts out
-    (`spinformer.models.outputs`); scale: of its scores, in whose units g is, 1 for probabilities.
+    (`spinformer.models.outputs`); scale: of its scores, in whose units g is, 1 for probabilities; texts: 1 or 2, how
+    many texts the classifier reads, 0 where that was not kept.
     """
 
     layers: tuple[int, ...]
@@ -59,6 +60,7 @@ class GameHeadConfig:
     reads: int = 2
     outputs: Outputs = "classes"
     scale: float = 1.0
+    texts: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -67,6 +69,8 @@ class GameHeadConfig:
         checks.positive("scale", self.scale)
         for name in ("width", "classes", "heads", "dim", "hidden", "readout", "reads"):
             checks.at_least(name, getattr(self, name), 1)
+        if self.texts not in (0, 1, 2):
+            raise ValueError(f"texts must be 1 or 2, or 0 where it is not known; got {self.texts!r:.60}")
         if self.dim % self.heads:
             raise ValueError(f"dim must be a multiple of heads; got {self.dim} and {self.heads}")
 

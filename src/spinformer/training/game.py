@@ -134,7 +134,7 @@ def _train_game_head(
     options = replace(options, max_length=resolve_max_length(model, tokenizer, options.max_length or None))
     with seeded(options.seed):  # weights are drawn on the CPU
         scale = score_scale(classifier, texts, options.max_length)
-        head = GameHead(_config(model, options, classifier.outputs, scale)).to(classifier.device)
+        head = GameHead(_config(model, options, texts, classifier.outputs, scale)).to(classifier.device)
         run = _run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
         ended = _EndedRun(output / FOLDER, run)
         if resume and ended.matches():
@@ -286,10 +286,11 @@ def _start_worker(worker: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there are several processes: one thread each is enough
 
 
-def _config(model: Any, options: GroundingOptions, outputs: Outputs, scale: float) -> GameHeadConfig:
+def _config(model: Any, options: GroundingOptions, texts: Texts, outputs: Outputs, scale: float) -> GameHeadConfig:
     layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
     names = ("form", "heads", "dim", "hidden", "readout", "reads", "masking")
     sizes = {name: getattr(options, name) for name in names} | {"outputs": outputs, "scale": scale}
+    sizes["texts"] = 2 if texts.paired else 1
     classes = int(model.config.num_labels)
     return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), **sizes)
 
