@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spinformer.attention import PRESETS, NeuroGameAttention, from_game
+from spinformer.attention import PRESETS, NeuroGameAttention, hamiltonian
 from spinformer.attention.settings import Settings
 
 X, MASK = torch.randn(3, 7, 16), torch.arange(7).expand(3, 7) < torch.tensor([[7], [5], [3]])
@@ -66,9 +66,9 @@ def test_fields_over_their_sum(preset):
 def test_values_of_both_signs():
     """Over a sum that is negative each value changes its sign; over one that is 0 there is no field."""
     values = torch.tensor([[[1.0, -3.0, 1.0], [1.0, -1.0, 0.0]]])
-    found = from_game._normalised(values, Settings(normalisation="sum"))
+    found = hamiltonian._normalised(values, Settings(normalisation="sum"))
     assert found.tolist() == [[[-1.0, 3.0, -1.0], [0.0, 0.0, 0.0]]]
-    found = from_game._normalised(values, Settings())
+    found = hamiltonian._normalised(values, Settings())
     torch.testing.assert_close(found, torch.tensor([[[0.2, -0.6, 0.2], [0.5, -0.5, 0.0]]]))
 
 
