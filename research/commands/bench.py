@@ -28,11 +28,12 @@ BENCHMARKS = {
     "linear": "growth of linear couplings with n, and their distance from dense ones",
     "crossover": "from how many tokens on linear couplings are faster than dense ones",
     "explain": "an explanation against a prediction",
+    "versus": "ours beside shap and captum: CPU seconds, passes, error against exact values",
     "gradients": "implicit against unrolled gradients, and their memory",
     "app": "twenty visitors of the web page at once for a minute",
 }
 # Benchmarks of a classifier with a game.
-WITH_MODEL = ("explain",)
+WITH_MODEL = ("explain", "versus")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
