@@ -108,20 +108,23 @@ def peer_explainers(budgets: Sequence[int]) -> list[PeerExplainer]:
         setting = "default" if budget is None else f"max_evals={budget}"
         return PeerExplainer("shap", method, setting, lambda asked, seed: shap_values(asked, algorithm, seed, budget))
 
-    def of_captum(kind: str, setting: str, samples: Callable[[int], int] | None) -> PeerExplainer:
+    def of_captum(kind: str, setting: str, samples: Callable[[int], int] | None = None) -> PeerExplainer:
         def values(asked: Question, seed: int) -> Tensor:
             return captum_values(asked, kind, seed, None if samples is None else samples(asked.count))
 
         return PeerExplainer("captum", kind, setting, values)
 
+    def permutations(budget: int) -> Callable[[int], int]:
+        return lambda words: max(budget // words, 1)  # a permutation takes a pass for each word
+
+    def exactly(budget: int) -> Callable[[int], int]:
+        return lambda words: budget
+
     # Partition asks about at most n (n - 1) sets of words, fewer than the largest budgets.
     peers = [of_shap("Partition", "auto", budget) for budget in (None, *budgets[:-1])]
     peers += [of_shap("Permutation", "permutation", budget) for budget in (None, *budgets)]
-    peers.append(of_captum("FeatureAblation", "default", None))
-    peers.append(of_captum("ShapleyValueSampling", "default", None))
-    for budget in budgets:  # a sample is a permutation: a pass for each word
-        peers.append(of_captum("ShapleyValueSampling", f"{budget} passes", lambda n, k=budget: max(k // n, 1)))
-    peers.append(of_captum("KernelShap", "default", None))
-    for budget in budgets:
-        peers.append(of_captum("KernelShap", f"{budget} passes", lambda n, k=budget: k))
+    peers += [of_captum("FeatureAblation", "default"), of_captum("ShapleyValueSampling", "default")]
+    peers += [of_captum("ShapleyValueSampling", f"{budget} passes", permutations(budget)) for budget in budgets]
+    peers.append(of_captum("KernelShap", "default"))
+    peers += [of_captum("KernelShap", f"{budget} passes", exactly(budget)) for budget in budgets]
     return peers

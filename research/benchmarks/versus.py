@@ -27,7 +27,7 @@ from spinformer.evaluate.explanations.metric import Summary
 from spinformer.evaluate.explanations.tables import ExactTable, TabulatedClassifier, choose, tabulate
 from spinformer.explain.explainer import Explainer
 
-TEXTS, TIMED, LOW, HIGH = 20, 5, 11, 13
+TEXTS, TIMED, LOW, HIGH = 16, 5, 11, 13
 PASSES = (64, 256)
 SOURCE = "sample:test"
 OURS, WITH_GAME, WITHOUT = "spinformer", "shapley", "kernel-shap"

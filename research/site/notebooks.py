@@ -21,7 +21,7 @@ RELATIVE = re.compile(r"!\[[^\]]*\]\((?!https?:)[^)]*\)|(?<!!)\[([^\]]*)\]\((?!h
 
 def notebook(text: str) -> dict[str, Any]:
     """The page as a notebook of version 4.5: Python blocks are its code cells, what they print is left to Jupyter."""
-    cells = []
+    cells: list[dict[str, Any]] = []
     for number, part in enumerate(PYTHON.split(text)):
         source = part if number % 2 else RELATIVE.sub(r"\1", PRINTED.sub("", part))
         if source.strip():
