@@ -62,7 +62,7 @@ bars: $(VENV)/.dev
 torture: $(VENV)/.dev browser
 	$(BIN)/spinformer torture --resume
 
-# Fill README.md and docs/*.md with the figures in research/results, and draw the pictures of exactness.
+# Fill README.md and docs/ with the figures in research/results, and draw the pictures of exactness.
 docs: $(VENV)/.core
 	$(BIN)/python -m research.tools.render
 	$(BIN)/python -m research.tools.draw

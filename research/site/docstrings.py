@@ -17,7 +17,8 @@ def as_restructured(lines: Sequence[str]) -> list[str]:
     """The lines of a docstring, without the indent that all of them have."""
     result: list[str] = []
     for blank, group in groupby(lines, lambda line: not line.strip()):
-        result += ["" for _ in group] if blank else _block(list(group))
+        block = list(group)
+        result += [""] * len(block) if blank else _block(block)
     return [*result, ""]
 
 
