@@ -9,7 +9,7 @@ UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -c constraints.txt
 
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
-.PHONY: demo app browser test test-fast lint format bars torture docs space clean
+.PHONY: demo app browser test test-fast lint format bars torture docs docs-site release space clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -62,10 +62,25 @@ bars: $(VENV)/.dev
 torture: $(VENV)/.dev browser
 	$(BIN)/spinformer torture --resume
 
-# Fill README.md and docs/*.md with the figures in research/results, and draw the pictures of exactness.
+# Fill README.md and docs/ with the figures in research/results, and draw the pictures of exactness.
 docs: $(VENV)/.core
 	$(BIN)/python -m research.tools.render
 	$(BIN)/python -m research.tools.draw
+
+# The documentation as a site in build/site, with a notebook of each tutorial. It needs no network to be built or read.
+docs-site: $(VENV)/.core
+	$(UV) -e ".[docs]" || $(PIP) -e ".[docs]"
+	$(BIN)/python -m sphinx -W --keep-going -q -d build/site-cache docs build/site
+	@echo "build/site/index.html"
+
+# Wheel and sdist in dist/, built and checked with the site and the model cards. To publish: `twine upload dist/*`.
+release: $(VENV)/.dev docs-site
+	$(UV) -e ".[release]" || $(PIP) -e ".[release]"
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m research.tools.render --check
+	$(BIN)/python -m research.tools.release
 
 # The folder that a Hugging Face Space is made of: see docs/app.md.
 space:

@@ -1,4 +1,4 @@
-"""Every document and picture that is made from results: README.md, docs/*.md, docs/figures/exactness-NAME.svg."""
+"""Every document and picture that is made from results: README.md, docs/**/*.md, docs/figures/exactness-NAME.svg."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ GENERATED = DOCS / "reproduction.md"  # as a whole; in the others what stands be
 
 def documents() -> list[Path]:
     """Every document that may quote a result."""
-    return sorted({ROOT / "README.md", *DOCS.glob("*.md"), GENERATED}, key=lambda path: (path.parent != ROOT, path))
+    return sorted({ROOT / "README.md", *DOCS.rglob("*.md"), GENERATED}, key=lambda path: (path.parent != ROOT, path))
 
 
 def rendered(path: Path, results: Path) -> str:

@@ -12,6 +12,7 @@ from research.reports import (
     neurogame,
     nli,
     registries,
+    versus,
 )
 
 # name of the table in a document -> (names of the results that it reads, the function that builds it)
@@ -83,4 +84,6 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "indices": ((), registries.indices),
     "pooling-heads": ((), registries.pooling_heads),
     "methods": ((), registries.methods),
+    "method-guarantees": (("exactness-snli",), versus.guarantees),
+    "versus-shap": (("versus",), versus.versus),
 }

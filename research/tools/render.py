@@ -1,4 +1,4 @@
-"""Fill README.md and docs/*.md with the figures and tables of research/results (`make docs`).
+"""Fill README.md and the pages of docs/ with the figures and tables of research/results (`make docs`).
 
 A document marks a figure as `<!--=NAME:PATH:FORMAT-->...<!--/=-->`: a value of research/results/NAME.json, where PATH
 leads through its outcome with dots and FORMAT is as in Python's format(). It marks a table as

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spinformer.explain.one_line import explain, ground
     from spinformer.models.loading import load_classifier
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AttractorAttention",
