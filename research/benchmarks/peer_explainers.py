@@ -51,7 +51,10 @@ class WhitespaceTokenizer:
 
 
 def shap_values(question: Question, algorithm: str, seed: int, max_evals: int | None = None) -> Tensor:
-    """shap's text explainer, (n,): "auto" is what it takes for texts, Partition; max_evals: None for its default."""
+    """shap's text explainer, (n,): "auto" is what it takes for texts, Partition; max_evals: None for its default.
+
+    Permutation draws from a generator inside compiled code that no seed reaches.
+    """
     import shap
 
     words, sides = question.words.words[0], question.words.sides[0]
@@ -69,7 +72,6 @@ def shap_values(question: Question, algorithm: str, seed: int, max_evals: int | 
     explainer = shap.Explainer(answers, masker, algorithm=algorithm, seed=seed)
     options = {} if max_evals is None else {"max_evals": max_evals}
     with preserved():
-        np.random.seed(seed)  # noqa: NPY002 - what shap's Permutation draws from
         values = explainer([" ".join(tokens)], silent=True, **options).values[0]
     return torch.as_tensor(np.asarray(values, dtype=np.float64))[own]
 
