@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from research import paths
 from research.benchmarks.peer_explainers import Question, peer_explainers
-from research.paths import ROOT
 from spinformer._base.progress import progress
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
@@ -27,7 +27,7 @@ from spinformer.evaluate.explanations.metric import Summary
 from spinformer.evaluate.explanations.tables import ExactTable, TabulatedClassifier, choose, tabulate
 from spinformer.explain.explainer import Explainer
 
-TEXTS, TIMED, LOW, HIGH = 16, 5, 11, 13
+TEXTS, TIMED, LOW, HIGH = 16, 4, 11, 13
 PASSES = (64, 256)
 SOURCE = "sample:test"
 OURS, WITH_GAME, WITHOUT = "spinformer", "shapley", "kernel-shap"
@@ -48,7 +48,7 @@ def run(seed: int, model: str, count: int = TEXTS, timed: int = TIMED) -> dict[s
     try:
         explainer = Explainer.from_pretrained(model, device="cpu", game=model, seed=seed)
         texts = choose(load_texts(SOURCE), explainer.tokenizer, count, LOW, HIGH, seed=seed)
-        path = ROOT / "runs" / "versus" / "tables.safetensors"  # a run that was stopped goes on
+        path = paths.ROOT / "runs" / "versus" / "tables.safetensors"  # a run that was stopped goes on
         path.parent.mkdir(parents=True, exist_ok=True)
         tables = tabulate(explainer.classifier, texts, path)
         rows = []

@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The set_bad function:PendingDeprecationWarning")  # of matplotlib about shap
+@pytest.mark.filterwarnings("ignore:The set_.* function will be:PendingDeprecationWarning")  # of matplotlib about shap
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name)
 def test_python_of_documents_runs(page, encoder, folder):
     """And prints what stands below it, but for digits."""
