@@ -86,4 +86,5 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "methods": ((), registries.methods),
     "method-guarantees": (("exactness-snli",), versus.guarantees),
     "versus-shap": (("versus",), versus.versus),
+    "versus-few": (("versus",), versus.few),
 }

@@ -1,6 +1,7 @@
 """Tables that compare methods: ours beside shap and captum, and all of ours by cost, memory, error and guarantee."""
 
 from statistics import fmean
+from typing import Any
 
 from research.reports.exactness import runs
 from research.reports.markdown import Record, markdown
@@ -29,8 +30,23 @@ MEASURED = {"shapley": "shapley 0", "banzhaf": "banzhaf 0", "kernel-shap": "kern
 
 def versus(record: Record) -> str:
     """CPU seconds, passes and error of every method, and whether it gives pairs and error bars."""
+    return _beside(record["outcome"]["rows"])
+
+
+def few(record: Record) -> str:
+    """The same of ours with a game, and of each peer with as many passes as our dearest row, or what it takes at most."""
+    rows = record["outcome"]["rows"]
+    most = max(row["passes"] for row in rows if row["library"] == "spinformer")
+    shown = [row for row in rows if row["library"] == "spinformer" and row["method"] == "shapley"]
+    for name in ("Partition", "Permutation", "ShapleyValueSampling", "KernelShap"):
+        near = [row for row in rows if row["method"] == name and row["passes"] <= most]
+        shown.append(max(near, key=lambda row: row["passes"]))
+    return _beside(shown)
+
+
+def _beside(found: list[dict[str, Any]]) -> str:
     rows = []
-    for row in record["outcome"]["rows"]:
+    for row in found:
         own = row["library"] == "spinformer"
         name = f"{row['library']} `{row['method']}`" + (f", {row['setting']}" if row["setting"] != "default" else "")
         cells = [f"{row['passes']:,.0f}", f"{row['cpu_seconds']:.2f}", f"{row['error']['mean']:.3f}"]
