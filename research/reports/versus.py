@@ -34,7 +34,7 @@ def versus(record: Record) -> str:
 
 
 def few(record: Record) -> str:
-    """The same of ours with a game, and of each peer with as many passes as our dearest row, or what it takes at most."""
+    """The same of ours with a game, and of each peer with the passes of our dearest row, or what it takes at most."""
     rows = record["outcome"]["rows"]
     most = max(row["passes"] for row in rows if row["library"] == "spinformer")
     shown = [row for row in rows if row["library"] == "spinformer" and row["method"] == "shapley"]
