@@ -7,7 +7,8 @@ from research.reports.exactness import runs
 from research.reports.markdown import Record, markdown
 from spinformer.explain.methods import all_methods
 
-YES, NO = "yes", "no"
+# Peers that can give an error bar, which was not asked for.
+ON_REQUEST = {"Permutation": "on request"}
 GAME_MEMORY, BATCH_MEMORY = "small: the text's hidden states, some coalitions", "one batch of masked texts"
 CALIBRATED = "95% intervals towards the classifier's own values"
 # Of each method, what it needs beside the classifier's own memory, and what it promises.
@@ -50,10 +51,10 @@ def _beside(found: list[dict[str, Any]]) -> str:
         own = row["library"] == "spinformer"
         name = f"{row['library']} `{row['method']}`" + (f", {row['setting']}" if row["setting"] != "default" else "")
         cells = [f"{row['passes']:,.0f}", f"{row['cpu_seconds']:.2f}", f"{row['error']['mean']:.3f}"]
-        pairs = f"yes, {row['pairs_error']:.2f}" if own else NO
-        bars = f"yes, {row['covered']:.0%}" if own else NO
+        pairs = f"{row['pairs_error']:.2f}" if own else "none"
+        bars = f"{row['covered']:.0%}" if own else ON_REQUEST.get(row["method"], "none")
         rows.append([f"**{name}**" if own else name, *cells, pairs, bars])
-    header = ["method", "passes", "CPU seconds", "error of words", "pairs, with error", "error bars, that hold"]
+    header = ["method", "passes", "CPU seconds", "error, words", "error, pairs of words", "95% intervals that hold"]
     return markdown(header, rows)
 
 
