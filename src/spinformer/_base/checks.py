@@ -132,11 +132,13 @@ def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
     """
     if torch.compiler.is_compiling():
         return
-    wide = torch.promote_types(tensor.dtype, torch.float32)
-    if _wait(tensor, lambda: tensor.detach().sum(dtype=wide), lambda: finite(name, tensor, **origins)):
+
+    def total() -> Tensor:
+        return tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
+
+    if _wait(tensor, total, lambda: finite(name, tensor, **origins)):
         return
-    total = tensor.detach().sum(dtype=wide)
-    if not math.isfinite(total.item()) and not bool(torch.isfinite(tensor).all()):
+    if not math.isfinite(total().item()) and not bool(torch.isfinite(tensor).all()):
         for origin, source in origins.items():
             finite(origin, source)
         bad = int((~torch.isfinite(tensor)).sum())

@@ -80,10 +80,7 @@ def settle_slopes(
     anderson: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of values, gate, matrix, temperature, gain and part; kept: what the operator returned."""
-    fields, factor, state, residual, _, leading, image, norm = kept
-    *slopes, numbers, solved = settle_backward(
-        *gradients, *leaves, mask, counts, fields, factor, state, residual, leading, image, norm, tol
-    )
+    *slopes, numbers, solved = settle_backward(gradients, leaves, mask, counts, kept, tol)
     slopes += [number.clone() for number in numbers[:, :3].unbind(1)]
     if not bool(solved.all()):
         rows = (~solved).nonzero().squeeze(-1)

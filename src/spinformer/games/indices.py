@@ -14,7 +14,6 @@ A new index is one object: `INDICES.register(Index(...))`. Exact values, estimat
 explanation methods then know it by its name.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.binomial import fair_coins, log_binomial
 from spinformer._base.registry import Registry
 
 Weighting = Literal["uniform", "gibbs"]
@@ -70,15 +70,6 @@ class Index:
         return self.order == 2
 
 
-def log_binomial(others: Tensor, size: Tensor) -> Tensor:
-    """log binom(others, size) in float64; -inf outside 0 <= size <= others."""
-    m, s = others.double(), size.double()
-    inside = (s >= 0) & (s <= m)
-    s = torch.where(inside, s, 0.0)
-    value = torch.lgamma(m + 1) - torch.lgamma(s + 1) - torch.lgamma((m - s).clamp_min(0) + 1)
-    return torch.where(inside, value, -torch.inf)
-
-
 def log_size_weight(index: Index, others: Tensor, size: Tensor) -> Tensor:
     """log P(T), up to a constant, for |T| = `size` among `others` players; sizes outside 0..others are clamped."""
     return index.log_weight(others, size.minimum(others).clamp_min(0))
@@ -118,7 +109,7 @@ def _banzhaf_weight(others: Tensor, size: Tensor) -> Tensor:
 
 def _banzhaf_sizes(others: Tensor, size: Tensor) -> Tensor:
     """binom(m, s) / 2^m."""
-    return (log_binomial(others, size) + others * math.log(0.5)).exp()
+    return fair_coins(others, size)
 
 
 def _uniform_bias(t: Tensor) -> Tensor:

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from spinformer._base.binomial import log_binomial
 from spinformer._base.rng import uniforms
 from spinformer.games.game import Game
-from spinformer.games.indices import INDICES, log_binomial, log_size_weight
+from spinformer.games.indices import INDICES, log_size_weight
 from spinformer.games.twins import mean_of_twins
 
 # Iterations of the mean-field equations of the tilted proposal, and the part of each step that is taken.

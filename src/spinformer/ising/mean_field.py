@@ -71,8 +71,8 @@ def mean_field(
     if not return_trajectory and can_solve(ising.couplings, correction, solver, unrolled):
         m, residual, steps = solve(ising, start, options, unrolled)
         return MeanField(m, residual, residual <= tol, steps)
-    if backward == "unrolled" or not torch.is_grad_enabled():
-        return iterate(ising, start, options, return_trajectory, int(backward == "unrolled"))
+    if unrolled or not torch.is_grad_enabled():
+        return iterate(ising, start, options, return_trajectory, int(unrolled))
     if torch.compiler.is_compiling():
         solved = iterate(ising, start, options, return_trajectory)
         m, steps = solved.magnetization.detach(), solved.magnetization

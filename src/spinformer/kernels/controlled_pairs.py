@@ -6,12 +6,11 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
+from spinformer.kernels.pairs import MAX_DRAWS, TILE
 from spinformer.kernels.players import all_chances
 from spinformer.kernels.support import block, usable
 
-MAX_DRAWS = 128
 MAX_PLAYERS = 1024
-TILE = 32
 
 
 def can_control_pairs(values: Tensor, draws: int) -> bool:

@@ -8,6 +8,7 @@ from torch import Tensor
 from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
+TILE = 32  # players on each side of a block of pairs
 MAX_DRAWS = 128  # the backward pass keeps a sum for each coalition on chip
 
 
@@ -33,11 +34,10 @@ def average_pairs(
     mean = values.new_empty(batch, n, n)
     log_sum, ess = torch.empty_like(mean), torch.empty_like(mean)
     size = inside.sum(-1, dtype=values.dtype)
-    tile = 32
-    tiles = -(-n // tile)
+    tiles = -(-n // TILE)
     arguments = [tensor.contiguous() for tensor in (values, products, inside, total, size, squares, cold)]
     device.forward[(batch, tiles * tiles)](
-        *arguments, mean, log_sum, ess, n, d, products.shape[1], tiles, I=tile, D=min(64, block(d)), num_warps=4
+        *arguments, mean, log_sum, ess, n, d, products.shape[1], tiles, I=TILE, D=min(64, block(d)), num_warps=4
     )
     return mean, log_sum, ess
 
@@ -58,8 +58,7 @@ def average_pairs_backward(
     from spinformer.kernels.device import pairs as device
 
     batch, n, d = values.shape
-    draws, tile = products.shape[1], 32
-    tiles = -(-n // tile)
+    draws, tiles = products.shape[1], -(-n // TILE)
     to_gram, to_products, to_squares = torch.empty_like(mean), torch.empty_like(products), torch.empty_like(squares)
     to_total, to_cold = values.new_empty(batch, tiles, draws), values.new_empty(batch, tiles)
     size = inside.sum(-1, dtype=values.dtype)
@@ -68,7 +67,7 @@ def average_pairs_backward(
         *[tensor.contiguous() for tensor in arguments],
         *(to_gram, to_products, to_squares, to_total, to_cold),
         *(n, d, draws, tiles),
-        I=tile, J=tile, D=min(64, block(d)), K=block(draws), num_warps=4,
+        I=TILE, J=TILE, D=min(64, block(d)), K=block(draws), num_warps=4,
     )  # fmt: skip
     return torch.bmm(to_gram, values), to_products, to_total.sum(1), to_squares, to_cold.sum(1)
 

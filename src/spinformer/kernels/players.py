@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.binomial import fair_coins
 from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
@@ -27,10 +28,7 @@ def all_chances(width: int, device: str) -> Tensor:
 
 
 def _chances(count: Tensor, width: int) -> Tensor:
-    others, size = (count - 1).clamp_min(0), torch.arange(width, dtype=torch.float64, device=count.device)
-    inside = size <= others
-    part = torch.lgamma(others + 1) - torch.lgamma(size + 1) - torch.lgamma((others - size).clamp_min(0) + 1)
-    return torch.where(inside, (part - others * 0.6931471805599453).exp(), 0.0)
+    return fair_coins((count - 1).clamp_min(0), torch.arange(width, dtype=torch.float64, device=count.device))
 
 
 def _table(counts: Tensor, n: int, masked: bool) -> tuple[Tensor, int, Tensor]:
@@ -142,7 +140,7 @@ def value_players_backward(
     device.marginals_backward[(batch, blocks)](
         given, given if to_products is None else to_products.contiguous(), inside, products, squares, totals, sizes,
         scale, counts, means, masked, whole_products, to_squares, part_totals, parts, closed, n, budget, blocks,
-        MASKED=mask is not None, GIVEN=to_products is not None, K=block(draws), N=size,
+        MASKED=mask is not None, GIVEN=to_products is not None, N=size,
     )  # fmt: skip
     chances, width, rows = _table(counts, n, mask is not None)
     device.scalars_backward[(batch,)](

@@ -54,31 +54,23 @@ def settle(
     return fields, factor, state, residual, steps, leading, image, norm
 
 
-@operator("settle_backward")
 def settle_backward(
-    to_fields: Tensor,
-    to_factor: Tensor,
-    to_state: Tensor,
-    values: Tensor,
-    gate: Tensor,
-    matrix: Tensor,
-    temperature: Tensor,
-    gain: Tensor,
-    part: Tensor,
+    gradients: list[Tensor],
+    leaves: list[Tensor],
     mask: Tensor | None,
     counts: Tensor,
-    fields: Tensor,
-    factor: Tensor,
-    state: Tensor,
-    residual: Tensor,
-    leading: Tensor,
-    image: Tensor,
-    norm: Tensor,
+    kept: list[Tensor],
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of values, gate, matrix, and of temperature, gain and part, (B, 4); which samples have them, (B,)."""
+    """Gradients of values, gate, matrix, and of temperature, gain and part, (B, 4); which samples have them, (B,)
+
+    gradients: of fields, factor and m; leaves: the first six arguments of `settle`; kept: what it returned.
+    """
     from spinformer.kernels.device import share_units as device
 
+    to_fields, to_factor, to_state = gradients
+    values, gate, matrix, temperature, gain, part = leaves
+    fields, factor, state, residual, _, leading, image, norm = kept
     batch, n = gate.shape
     form = dense_form(matrix)
     assert form is not None
@@ -104,11 +96,3 @@ def _(values: Tensor, gate: Tensor, matrix: Tensor, temperature: Tensor, *rest: 
     steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
     rows, numbers = [gate.new_empty(batch, n) for _ in range(4)], [gate.new_empty(batch) for _ in range(3)]
     return rows[0], numbers[0], rows[1], numbers[1], steps, rows[2], rows[3], numbers[2]
-
-
-@settle_backward.register_fake
-def _(to_fields: Tensor, to_factor: Tensor, to_state: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
-    values, gate, matrix = rest[:3]
-    solved = torch.empty(len(gate), dtype=torch.bool, device=gate.device)
-    slopes = [tensor.new_empty(tensor.shape) for tensor in (values, gate, matrix)]
-    return (*slopes, gate.new_empty(len(gate), 4), solved)

@@ -66,7 +66,6 @@ def _form(tensors: list[Tensor]) -> Form:
     return form
 
 
-@operator("solve_spins")
 def solve_spins(
     fields: Tensor,
     cold: Tensor,
@@ -102,7 +101,6 @@ def solve_spins(
     return state, residual, steps, path
 
 
-@operator("through_steps")
 def through_steps(
     gradient: Tensor,
     fields: Tensor,
@@ -130,7 +128,6 @@ def through_steps(
     return inner, to_fields, to_start, to_cold
 
 
-@operator("solve_adjoint")
 def solve_adjoint(
     gradient: Tensor,
     fields: Tensor,
@@ -175,28 +172,6 @@ def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     result, scratch = inverse_unit.new_empty(batch, n), inverse_unit.new_empty(batch, n)
     device.leading[(batch,)](*tensors, inverse_unit.contiguous(), scratch, result, n, rank, **_sizes(form))
     return result
-
-
-@solve_spins.register_fake
-def _(fields: Tensor, cold: Tensor, start: Tensor, mask: Any, couplings: Any, max_steps: int, *rest: Any) -> Any:
-    batch, n = fields.shape
-    path = fields.new_empty((batch, max_steps + 1, n) if rest[-1] else (0,))
-    steps = torch.empty(batch, dtype=torch.int64, device=fields.device)
-    return fields.new_empty(batch, n), fields.new_empty(batch), steps, path
-
-
-@through_steps.register_fake
-def _(gradient: Tensor, fields: Tensor, cold: Tensor, mask: Any, couplings: Any, path: Tensor, *rest: Any) -> Any:
-    batch, n = fields.shape
-    inner = fields.new_empty(batch, path.shape[1] - 1, n)
-    return inner, fields.new_empty(batch, n), fields.new_empty(batch, n), fields.new_empty(batch)
-
-
-@solve_adjoint.register_fake
-def _(gradient: Tensor, *rest: Any) -> Any:
-    batch = gradient.shape[0]
-    solved = torch.empty(batch, dtype=torch.bool, device=gradient.device)
-    return gradient.new_empty(gradient.shape), gradient.new_empty(batch), solved
 
 
 @leading_vector.register_fake

@@ -6,13 +6,11 @@ The equations are those of `spinformer.ising.implicit`.
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.spins import _matrix, _product, _tanh
+from spinformer.kernels.device.spins import FACTORS, TINY, _matrix, _product, _tanh
 
-FACTORS = tl.constexpr(2)
 CONJUGATE_STEPS = tl.constexpr(100)
 ROUNDING = tl.constexpr(8 * 1.1920929e-07)
 ACCURACY = tl.constexpr(1e-4)
-TINY = tl.constexpr(1.2e-38)
 
 
 @triton.jit
@@ -106,24 +104,9 @@ def adjoint(
     field = tl.load(fields + sample * n + i, known, 0.0)
     arrived = tl.load(residual + sample) <= tol
     pulled, moved, good = _pulled(
-        matrix,
-        couplings,
-        weights,
-        diagonal,
-        scratch,
-        g,
-        m,
-        field * beta,
-        beta,
-        keep,
-        arrived,
-        n,
-        rank,
-        N,
-        R,
-        ROWS,
-        FORM,
-    )
+        matrix, couplings, weights, diagonal, scratch, g, m, field * beta, beta, keep, arrived, n, rank,
+        N, R, ROWS, FORM,
+    )  # fmt: skip
     tl.store(to_fields + sample * n + i, beta * pulled, known)
     tl.store(to_cold + sample, tl.sum(pulled * (field + moved), 0))
     tl.store(solved + sample, good.to(tl.int8))

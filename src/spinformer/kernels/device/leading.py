@@ -3,11 +3,7 @@
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.spins import _matrix, _product
-
-FACTORS = tl.constexpr(2)
-SLOTS = tl.constexpr(8)  # the power of two above WINDOW, and the steps of Lanczos' method
-TINY = tl.constexpr(1.2e-38)
+from spinformer.kernels.device.spins import FACTORS, SLOTS, TINY, _matrix, _product
 
 
 @triton.jit

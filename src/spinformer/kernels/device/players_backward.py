@@ -12,7 +12,7 @@ FLOOR = tl.constexpr(1e-2)
 def marginals_backward(
     gradient, to_given, inside, products, squares, totals, sizes, scale, counts, means, mask,
     to_products, to_squares, to_totals, parts, closed_parts,
-    n, budget, blocks, MASKED: tl.constexpr, GIVEN: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
+    n, budget, blocks, MASKED: tl.constexpr, GIVEN: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Of a block of players: gradients of their products and squares, and their part in those of the game's numbers.
 

@@ -12,14 +12,9 @@ import triton.language as tl
 
 from spinformer.kernels.device.adjoint import _pulled
 from spinformer.kernels.device.leading import _leading
-from spinformer.kernels.device.spins import _iterate, _matrix, _product
-
-RESIDENT = tl.constexpr(0)
-
-
-@triton.jit
-def _inverse(x):
-    return tl.where(x > 0, 1 / tl.where(x > 0, x, 1.0), 0.0)
+from spinformer.kernels.device.players import _inverse
+from spinformer.kernels.device.spins import RESIDENT, _iterate, _matrix, _product
+from spinformer.kernels.device.vectors import _power_of_two
 
 
 @triton.jit
@@ -35,8 +30,7 @@ def _unit_of(matrix, couplings, n, N: tl.constexpr, ROWS: tl.constexpr, FORM: tl
             inside = (row < n)[:, None] & (i < n)[None, :]
             tile = tl.load(couplings + row[:, None] * n + i[None, :], inside, 0.0)
             size = tl.maximum(size, tl.max(tl.max(tl.abs(tile), 1), 0))
-    exponent = tl.minimum(tl.maximum(tl.floor(tl.log2(tl.maximum(size, 1e-37))), -100.0), 100.0)
-    return tl.where(tl.abs(exponent) > 30.5, tl.exp2(exponent), 1.0)
+    return _power_of_two(size)
 
 
 @triton.jit

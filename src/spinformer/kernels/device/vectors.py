@@ -5,7 +5,14 @@ import triton.language as tl
 
 
 @triton.jit
-def largest(values, mask, out, n, d, MASKED: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+def _power_of_two(size):
+    """The one just below the size where that is far from 1, else 1, as `spinformer._base.precision.power_of_two`."""
+    exponent = tl.minimum(tl.maximum(tl.floor(tl.log2(tl.maximum(size, 1e-37))), -100.0), 100.0)
+    return tl.where(tl.abs(exponent) > 30.5, tl.exp2(exponent), 1.0)
+
+
+@triton.jit
+def largest(values, out, n, d, N: tl.constexpr, D: tl.constexpr):
     """max over d of |v_id| of a block of players, NaN where one is."""
     game = tl.program_id(0).to(tl.int64)
     i, column = tl.program_id(1) * N + tl.arange(0, N), tl.arange(0, D)
@@ -27,10 +34,7 @@ def units(most, out, n, N: tl.constexpr):
     top = tl.zeros((N,), tl.float32)
     for start in range(0, n, N):
         top = tl.maximum(top, tl.load(most + game * n + start + i, start + i < n, 0.0))
-    size = tl.max(top, 0)
-    exponent = tl.minimum(tl.maximum(tl.floor(tl.log2(tl.maximum(size, 1e-37))), -100.0), 100.0)
-    exponent = tl.where(size > 0, exponent, -100.0)
-    tl.store(out + game, tl.where(tl.abs(exponent) > 30.5, tl.exp2(exponent), 1.0))
+    tl.store(out + game, _power_of_two(tl.max(top, 0)))
 
 
 @triton.jit
