@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 
 VARIABLE, FOLDER = "SPINFORMER_MODEL", "checkpoints"
+SMALL = "small"  # the name of the classifier inside the package
+EMBEDDED = Path(__file__).resolve().parent / SMALL
 
 
 def default_model() -> str:
