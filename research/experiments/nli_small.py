@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from spinformer.training.game import HELD_OUT, GroundingOptions, hold_out, train
 SETS = (DEV, "snli_test", "mnli_dev_matched")
 TAUGHT = ("snli_train", "mnli_train", "mnli_train")  # as in the recipe
 MAX_BYTES = 12_000_000
-PIECES, POSITIONS, MAX_LENGTH = 7_000, 256, 128
+PIECES, POSITIONS = 7_000, 256
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class Plan:
 
     def grounding(self, name: str) -> GroundingOptions:
         """How the game head of a variant is trained."""
-        usual = {"epochs": 2, "batch_size": 256, "max_length": MAX_LENGTH, **VARIANTS[name].sizes}
+        length = self.recipe(name).max_length
+        usual = {"epochs": 2, "batch_size": 256, "max_length": length, **VARIANTS[name].sizes}
         return GroundingOptions(**{**usual, **self.ground})
 
     def start(self, name: str) -> Path:
@@ -155,7 +157,8 @@ def make_variant(name: str, plan: Plan) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     model: Any
     model, tokenizer = load_classifier(trained)
-    before = _score(model, tokenizer, plan, (DEV,))[DEV]["accuracy"]
+    score = partial(_score, plan=plan, max_length=record["recipe"]["max_length"])
+    before = score(model, tokenizer, (DEV,))[DEV]["accuracy"]
     save_model(model, tokenizer, folder, rounded=True)
     model, tokenizer = load_classifier(folder)
     started = time.perf_counter()
@@ -174,7 +177,7 @@ def make_variant(name: str, plan: Plan) -> None:
         "train_seconds": record["seconds"],
         "ground_seconds": grounded - started,
         "device": record["device"],
-        "scores": _score(model, tokenizer, plan, SETS),
+        "scores": score(model, tokenizer, SETS),
         "before_rounding": {DEV: before},
         "fit": loaded.misfit.fit,
         "held_out": len(held),
@@ -232,12 +235,15 @@ def _ground(name: str, model: Any, tokenizer: Any, plan: Plan) -> tuple[GameHead
     return head, held
 
 
-def _score(model: Any, tokenizer: Any, plan: Plan, sets: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _score(
+    model: Any, tokenizer: Any, sets: Sequence[str], *, plan: Plan, max_length: int
+) -> dict[str, dict[str, Any]]:
+    """Accuracy with its interval, macro F1 and calibration error on each set."""
     scores = {}
     for name in sets:
         texts = load_texts(plan.source(name))
         chosen = texts if plan.count is None else texts.select(range(min(plan.count, len(texts))))
-        evaluation = evaluate(model, tokenizer, chosen, batch_size=256, max_length=MAX_LENGTH, progress=False)
+        evaluation = evaluate(model, tokenizer, chosen, batch_size=256, max_length=max_length, progress=False)
         found = evaluation.to_dict()["scores"]
         scores[name] = {key: found[key] for key in ("accuracy", "interval", "macro_f1", "ece")}
         scores[name]["count"] = evaluation.count

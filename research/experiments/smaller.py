@@ -50,7 +50,7 @@ def smaller_copy(
     with atomic_files(output) as written:
         smaller.save_pretrained(written)
         tokenizer.save_pretrained(written)
-        _cut_tokenizer(written, ids, positions)
+        _cut_tokenizer(written, ids, config.encoder.max_position_embeddings)
 
 
 def kept_pieces(tokenizer: Any, texts: Sequence[str], size: int) -> list[str]:

@@ -1,9 +1,9 @@
 """Serve a web page on this machine that explains pairs of texts and restores digits with an attractor network.
 
 MODEL is a folder with a classifier of pairs of texts and its game (`spinformer ground` learns one for any Hugging Face
-classifier). Without --model it is the folder that the environment variable SPINFORMER_MODEL names, or the only one in
-checkpoints/. The page needs no network. It is served to this machine alone unless --host says otherwise; there is no
-password.
+classifier). Without --model it is the one that the environment variable SPINFORMER_MODEL names, or "small", which is
+part of this package. The page needs no network. It is served to this machine alone unless --host says otherwise; there
+is no password.
 """
 
 import argparse

@@ -19,7 +19,7 @@ from spinformer.attention.worked_example import WORDS, worked_example
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("--model", help="folder of a classifier with a game (default: the only one in checkpoints/, in a clone)")
+    add("--model", help="folder of a classifier with a game (default: the small one of the package)")
     add("--output", type=Path, default=Path("runs/demo"), help="folder for report and figure (default %(default)s)")
     add("--epochs", type=int, default=4, help="epochs of the attractor's training (default %(default)s)")
     add("--small-epochs", type=int, default=12, help="epochs of the small classifier's training (default %(default)s)")

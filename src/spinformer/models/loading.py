@@ -26,6 +26,7 @@ from spinformer.models.pretrained import (
     pretrained_tokenizer,
 )
 from spinformer.models.rounding import are_rounded, read_weights
+from spinformer.models.shipped import named_model
 from spinformer.models.size_limits import bounded_by_weights, weight_paths
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ def load_classifier(
     """A classifier, in evaluation mode, and its tokenizer.
 
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
-    AutoModelForSequenceClassification knows. device: cuda where there is one, else cpu, unless given.
+    AutoModelForSequenceClassification knows; or "small", the classifier of sentence pairs inside this package
+    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given.
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
-    source, device = str(path_or_hub_id), usable_device(device)
+    source, device = named_model(str(path_or_hub_id)), usable_device(device)
     _check_source(source)
     with one_line_errors(source, Exception):
         model, report = pretrained_classifier(source, output_loading_info=True, ignore_mismatched_sizes=True)
@@ -57,7 +59,7 @@ def load_classifier(
 
 def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
     """The configuration alone, which has the class names."""
-    source = str(path_or_hub_id)
+    source = named_model(str(path_or_hub_id))
     _check_source(source)
     with one_line_errors(source, Exception):
         return pretrained_config(source)
@@ -65,7 +67,7 @@ def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
 
 def load_tokenizer(path_or_hub_id: str | Path) -> "PreTrainedTokenizerBase":
     """The tokenizer alone."""
-    source = str(path_or_hub_id)
+    source = named_model(str(path_or_hub_id))
     _check_source(source)
     with one_line_errors(source, Exception):
         return pretrained_tokenizer(source)
@@ -187,6 +189,13 @@ def check_weights(
         if names:
             listed = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
             raise ValueError(f"{source}: the weights are not those of {expected}; {kind.replace('_', ' ')}: {listed}")
+
+
+def may_be_model(name: str) -> bool:
+    """Whether this is a folder here, the name of a model of this package, or could be a path or a name on the hub."""
+    path = Path(named_model(name)) if len(name) < 1000 else None
+    looks_like_path = name.startswith((".", "/", "~")) and not any(map(str.isspace, name))
+    return bool(_HUB_ID.fullmatch(name)) or looks_like_path or (path is not None and path.is_dir())
 
 
 def _check_source(source: str) -> None:

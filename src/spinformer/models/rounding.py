@@ -38,14 +38,18 @@ def round_rows(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def restore_rows(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights in float32 that `round_rows` stored; a ValueError where scales do not fit their matrix."""
+    """The weights in float32 that `round_rows` stored; a ValueError where matrices and scales do not fit each other."""
     weights = {name: value for name, value in stored.items() if not name.endswith(SCALE)}
-    for name, scale in stored.items():
-        if name.endswith(SCALE):
-            matrix = weights.get(name.removesuffix(SCALE))
-            if matrix is None or matrix.dtype != torch.int8 or scale.shape != matrix.shape[:1]:
-                raise ValueError(f"{name} must be the scales of the rows of a matrix in 8 bits")
-            weights[name.removesuffix(SCALE)] = matrix.float() * scale.float()[:, None]
+    for name in [name for name in stored if name.endswith(SCALE)]:
+        scale, matrix = stored[name].float(), weights.get(name.removesuffix(SCALE))
+        if matrix is None or matrix.dtype != torch.int8 or matrix.dim() != 2 or scale.shape != matrix.shape[:1]:
+            raise ValueError(f"{name} must be the scales of the rows of a matrix in 8 bits")
+        if not bool(torch.isfinite(scale).all()):
+            raise ValueError(f"{name} must be finite numbers")
+        weights[name.removesuffix(SCALE)] = matrix.float() * scale[:, None]
+    for name, value in weights.items():
+        if value.dtype == torch.int8:
+            raise ValueError(f"{name} is in 8 bits, and there are no scales of its rows")
     return weights
 
 
