@@ -98,10 +98,10 @@ def test_demo(tmp_path, capsys):
 
 @pytest.mark.usefixtures("few")
 def test_demo_without_a_checkpoint(tmp_path, monkeypatch, capsys):
-    """As from the wheel, in an empty folder: one line says what needs --model, and the rest goes on."""
+    """Where the package lacks its classifier: one line says what needs --model, and the rest goes on."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(shipped.VARIABLE, raising=False)
-    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "a/b/c/d.py"))
+    monkeypatch.setattr(shipped, "EMBEDDED", tmp_path / "small")
     assert main(["demo", "--epochs", "1"]) == 0
     shown = capsys.readouterr().out
     assert "0.7858  0.8587  0.7599" in shown

@@ -14,6 +14,7 @@ from research.experiments import nli_small
 from research.experiments.nli_small import Plan, Variant, choose, folder_bytes, make_variant, make_variants, prepare
 from research.experiments.small_card import write_card
 from research.experiments.smaller import kept_pieces, smaller_copy
+from research.reports import nli
 from spinformer._base import records
 from spinformer.models import GameHead, NeuroGameForSequenceClassification, load_classifier
 from spinformer.models.rounding import are_rounded
@@ -128,6 +129,8 @@ def test_every_step(teacher, tmp_path, monkeypatch, capsys):
     card = write_card(tmp_path, record).read_text()
     assert f"| snli_test | 60 | {100 * outcome['scores']['snli_test']['accuracy']:.2f} |" in card
     assert "an encoder of 2 layers" in card
+    result = {"outcome": {"chosen": "two", "variants": {"two": outcome}}, "config": {"two": record["config"]}}
+    assert nli.small(result).splitlines()[2].startswith(f"| **1, 3** | 0.0M | {outcome['bytes'] / 1e6:.1f} |")
     larger = {"outcome": {"bytes": 13_000_000, "scores": {"snli_dev": {"accuracy": 2.0}}}}
     assert choose({"two": record, "large": larger}) == "two"
     with pytest.raises(ValueError, match="no variant has at most 12,000,000 bytes"):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+MAX_NAME = 1000  # characters of a path or a name
 _FATAL = ("mismatched_keys", "missing_keys")  # of the loading report of transformers
 
 
@@ -192,10 +193,11 @@ def check_weights(
 
 
 def may_be_model(name: str) -> bool:
-    """Whether this is a folder here, the name of a model of this package, or could be a path or a name on the hub."""
-    path = Path(named_model(name)) if len(name) < 1000 else None
+    """Whether this is a folder here, or could be a path, a name on the hub, or one of a model of this package."""
+    if not name or len(name) > MAX_NAME:
+        return False
     looks_like_path = name.startswith((".", "/", "~")) and not any(map(str.isspace, name))
-    return bool(_HUB_ID.fullmatch(name)) or looks_like_path or (path is not None and path.is_dir())
+    return bool(_HUB_ID.fullmatch(name)) or looks_like_path or Path(name).is_dir()
 
 
 def _check_source(source: str) -> None:
