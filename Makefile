@@ -87,7 +87,6 @@ space:
 	rm -rf build/space
 	mkdir -p build/space
 	cp -r spaces/. src/spinformer build/space/
-	test ! -d checkpoints || cp -r checkpoints build/space/
 	find build/space -name __pycache__ -prune -exec rm -r {} +
 
 clean:

@@ -13,6 +13,7 @@ DEFAULTS = (
     "runs/grounding",
     "runs/attractor",
     "runs/architectures",
+    "runs/small",
 )  # where the commands keep models unless told otherwise
 MARKS = ("{data}", "{runs}", "{checkpoint}", "{minilm}")
 # What a user must name, and how it is written where it is not known: key -> (flag, placeholder).
@@ -162,6 +163,7 @@ STEPS: tuple[Step, ...] = (
     _nli("paper", options=BOTH),
     _nli("ablations"),
     _nli("literal", "--seeds", "0", extra=True),
+    Step("nli-small", ("reproduce", "small"), ("data",), "small", gpu=True),
     _grounding("frozen", OWN),
     _grounding("methods", OWN, *MARKED),
     _grounding("ess", OWN),

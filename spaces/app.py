@@ -1,6 +1,6 @@
 """A Hugging Face Space: the page of `spinformer app`.
 
-The model is the one in checkpoints/, or the one that the Space's variable SPINFORMER_MODEL names.
+The model is the small one of the package, or the one that the Space's variable SPINFORMER_MODEL names.
 """
 
 from spinformer.app import Classifier, build, serve

@@ -9,6 +9,8 @@ from typing import Any
 
 from research.commands.options import add_results
 from research.data import ENCODER_SAMPLE
+from research.paths import ROOT
+from research.steps import CHECKPOINT
 from spinformer._base import records
 from spinformer._base.files import sha256
 from spinformer._base.registry import Registry
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     for name in BENCHMARKS if args.name == "all" else [args.name]:
         module = importlib.import_module(f"research.benchmarks.{name}")
         start = time.perf_counter()
-        model = {"model": args.model or _default_model()} if name in WITH_MODEL else {}
+        model = {"model": args.model or str(ROOT / CHECKPOINT)} if name in WITH_MODEL else {}
         outcome = module.run(args.seed, **model)
         outcome["seconds_taken"] = time.perf_counter() - start
         path = records.write(
@@ -75,9 +77,3 @@ def _constants(module: ModuleType) -> dict[str, Any]:
     """Constants of a benchmark, for its record; of a registry the names."""
     constants = {key: value for key, value in vars(module).items() if key.isupper()}
     return {key: list(value) if isinstance(value, Registry) else value for key, value in constants.items()}
-
-
-def _default_model() -> str:
-    from spinformer.models.shipped import default_model
-
-    return default_model()

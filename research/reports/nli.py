@@ -170,6 +170,21 @@ def search(record: Record) -> str:
     return markdown([*shown, "game", "SNLI dev"], lines)
 
 
+def small(record: Record) -> str:
+    """The variants of the small classifier, as they are stored; the one in the package is in bold."""
+    outcome = record["outcome"]
+    rows = []
+    for name, variant in outcome["variants"].items():
+        mark = "**" if name == outcome["chosen"] else ""
+        scores = [f"{100 * variant['scores'][key]['accuracy']:.2f}" for key in ("snli_dev", *list(SETS)[:2])]
+        before = f"{100 * variant['before_rounding']['snli_dev']:.2f}"
+        size, parameters = f"{variant['bytes'] / 1e6:.1f}", f"{variant['parameters'] / 1e6:.1f}M"
+        kept = ", ".join(str(layer + 1) for layer in record["config"][name]["layers"])
+        rows.append([f"{mark}{kept}{mark}", parameters, size, before, *scores, f"{variant['fit']:.3f}"])
+    header = ["layers", "parameters", "MB", "SNLI dev in float32", "SNLI dev", "SNLI test", "MNLI matched", "fit"]
+    return markdown(header, rows)
+
+
 def table_5() -> str:
     """Table 5 as the paper prints it; nothing in it was measured here."""
     rows = [[model, f"{snli:.2f}", f"{mnli:.2f}", size] for model, snli, mnli, size in TABLE_5]

@@ -31,6 +31,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     ),
     "nli-difference": (("nli-heads",), nli.difference),
     "nli-search": (("nli-tune",), nli.search),
+    "nli-small": (("nli-small",), nli.small),
     "nli-table-5": ((), nli.table_5),
     "nli-apart-difference": (("nli-apart",), nli.paired),
     "nli-added-parameters": ((), neurogame.added_parameters),

@@ -189,23 +189,11 @@ def test_the_curve_falls_where_the_energy_does():
     assert heights[2] == pytest.approx((heights[0] + heights[1]) / 2)
 
 
-def test_the_default_model(tmp_path, monkeypatch, capsys):
+def test_an_installation_without_a_classifier(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv(shipped.VARIABLE, raising=False)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "a/b/c/d.py"))
-    with pytest.raises(FileNotFoundError, match="--model"):
-        shipped.default_model()
+    monkeypatch.setattr(shipped, "EMBEDDED", tmp_path / "small")
     assert main(["app"]) == 2
-    assert "spinformer app: no model given and none in checkpoints/" in capsys.readouterr().err
-    for name in ("one", "two"):
-        (tmp_path / "checkpoints" / name).mkdir(parents=True)
-        (tmp_path / "checkpoints" / name / "config.json").write_text("{}")
-        if name == "one":
-            assert shipped.default_model() == str(tmp_path / "checkpoints" / "one")
-    with pytest.raises(ValueError, match=r"one, two.*--model"):
-        shipped.default_model()
-    monkeypatch.setenv(shipped.VARIABLE, "elsewhere")
-    assert shipped.default_model() == "elsewhere"
+    assert "spinformer app: this installation lacks its small classifier; name one" in capsys.readouterr().err
 
 
 def test_bad_ports_are_one_line(model_folder, capsys):

@@ -109,9 +109,10 @@ def test_demo(tmp_path, capsys):
 
 @pytest.mark.usefixtures("few")
 def test_demo_without_a_classifier(tmp_path, monkeypatch, capsys):
-    """In an empty folder, with none in the package: one line says what --model is for, and the rest goes on."""
+    """Where the package lacks its classifier: one line says what --model is for, and the rest goes on."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(shipped, "default_model", missing_model)
+    monkeypatch.delenv(shipped.VARIABLE, raising=False)
+    monkeypatch.setattr(shipped, "EMBEDDED", tmp_path / "small")
     assert main(["demo", "--epochs", "1"]) == 0
     shown = capsys.readouterr().out
     (left_out,) = [line for line in shown.splitlines() if "left out" in line]

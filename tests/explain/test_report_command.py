@@ -76,6 +76,26 @@ def test_a_report_of_one(folder, tmp_path, capsys):
     assert re.findall(r'<h2 id="e1">1\. <bdi>(\w+)', report.read_text(encoding="utf-8"))[0] in NLI
 
 
+def test_without_a_model(folder, tmp_path, monkeypatch, capsys):
+    """A pair, a text, a file and --file, of the classifier that commands use where none is named."""
+    monkeypatch.setenv("SPINFORMER_MODEL", folder)
+    monkeypatch.chdir(tmp_path)
+    assert main(["explain", folder, *TEXT, "--device", "cpu"]) == 0
+    named = capsys.readouterr().out
+    assert main(["explain", *TEXT, "--device", "cpu"]) == 0
+    assert capsys.readouterr().out == named
+    assert main(["explain", "a man runs", "--device", "cpu"]) == 0
+    assert "runs" in capsys.readouterr().out
+    save_rows(tmp_path / "pairs.jsonl", 2)
+    assert main(["explain", "pairs.jsonl", "--device", "cpu"]) == 0
+    of_file = capsys.readouterr().out
+    for words in (["--file", "pairs.jsonl"], [folder, "pairs.jsonl"], [folder, "--file", "pairs.jsonl"]):
+        assert main(["explain", *words, "--device", "cpu"]) == 0
+        assert capsys.readouterr().out == of_file
+    assert main(["explain"]) == 2
+    assert "expected a TEXT, with or without a SECOND, or --file FILE; got neither" in capsys.readouterr().err
+
+
 def test_numbers_that_are_shown(folder, explainer, capsys):
     """Columns of the method: its score with the standard error, Banzhaf values and attention, then the pairs."""
     assert main(["explain", folder, *TEXT, "--device", "cpu", "--top", "2"]) == 0

@@ -2,8 +2,8 @@
 
 MODEL is a folder with a classifier and its game (`spinformer ground` learns one for any Hugging Face classifier); the
 page speaks of its task: one text or two, classes, several labels or a score. Without --model it is the folder that the
-environment variable SPINFORMER_MODEL names, or the only one in checkpoints/. The page needs no network. It is served to
-this machine alone unless --host says otherwise; there is no password.
+environment variable SPINFORMER_MODEL names, or "small", which is part of this package. The page needs no network. It is
+served to this machine alone unless --host says otherwise; there is no password.
 """
 
 import argparse

@@ -32,6 +32,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "research.commands.reproduce_nli",
         "train and score every classifier of docs/nli.md (in a clone)",
     ),
+    "reproduce small": (
+        "research.commands.reproduce_small",
+        "make the small classifier that is part of the package (in a clone)",
+    ),
     "reproduce grounding": (
         "research.commands.reproduce_grounding",
         "compare grounded games with other explanations (in a clone)",

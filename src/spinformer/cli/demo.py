@@ -23,7 +23,7 @@ from spinformer.cli.options import check_output_folder
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("--model", help="a folder that `save_pretrained` wrote, or a name on the hub (default: the package's own)")
+    add("--model", help="folder of a classifier with a game (default: the small one of the package)")
     add("--output", type=Path, default=Path("runs/demo"), help="folder for pages and figure (default %(default)s)")
     add("--texts", type=int, default=512, help="texts that the classifier learns from (default %(default)s)")
     add("--epochs", type=int, default=4, help="epochs of the attractor's training (default %(default)s)")

@@ -1,9 +1,11 @@
 """Show which words, and which pairs of words, decided.
 
 MODEL is any Hugging Face sequence classifier. With a game, which `spinformer ground` learns, it is explained from one
-forward pass; without a game, from 512 passes over masked texts (--passes).
+forward pass; without a game, from 512 passes over masked texts (--passes). Without MODEL it is the one that the
+environment variable SPINFORMER_MODEL names, or "small", a classifier of sentence pairs that is part of this package.
 Blue words speak for the explained class, orange ones against it; without colours they are [+for] and [-against] it.
 
+Try it:              spinformer explain "A man sleeps." "Nobody is awake."
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
 Many, in one report: spinformer explain MODEL --file pairs.csv --html report.html --figures pictures
 A corpus:            spinformer explain MODEL texts.jsonl --output explained.parquet --overview page.html
@@ -23,10 +25,10 @@ from spinformer._base import checks
 from spinformer._base.characters import printable
 from spinformer._base.progress import progress, remark
 from spinformer.cli.options import (
+    MODEL_HELP,
     add_columns,
     add_device,
     add_max_length,
-    add_model,
     aligned,
     check_output_file,
     check_output_folder,
@@ -58,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     summaries = automatic | {name: method.summary for name, method in methods.items()}
     parser.epilog = f"methods:\n{aligned(summaries)}"
     add = parser.add_argument
-    add_model(parser)
+    add("model", metavar="MODEL", nargs="?", help=f"{MODEL_HELP}; it may be left out")
     add("text", metavar="TEXT", nargs="?", help="the text, or the first of a pair")
     add("text_pair", metavar="SECOND", nargs="?", help="the second of a pair")
     add("--file", help="explain the texts or pairs of a file, or of a named set such as sample:test")
@@ -122,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
     from spinformer._base.extras import require
     from spinformer.explain.render.text import colored_text
 
+    _default_model(args)
     if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
         args.file, args.text = args.text, None
     rows = args.output is not None and args.output.suffix.lower() in FORMATS
@@ -171,6 +174,22 @@ def _texts(args: argparse.Namespace, limit: int | None = None) -> "Texts":
         return texts
     remark(f"the first {limit:,} of {len(texts):,} texts (--limit)")
     return texts.select(range(limit))
+
+
+def _default_model(args: argparse.Namespace) -> None:
+    """Where MODEL was left out, its place was taken by the first text: put all in their places.
+
+    Of three, the first is MODEL. Otherwise it is a text if it cannot be the name of a model, or if it is a file of
+    texts.
+    """
+    from spinformer.models.hub import may_be_model
+    from spinformer.models.shipped import default_model
+
+    first = args.model
+    if first is not None and (args.text_pair is not None or (may_be_model(first) and not _is_file(first))):
+        return
+    args.text, args.text_pair = first, args.text
+    args.model = default_model()
 
 
 def _is_file(text: str) -> bool:

@@ -12,6 +12,9 @@ import torch
 from spinformer._base.files import sha256
 from spinformer.data.columns import inference_names
 from spinformer.data.texts import Texts, split_source
+from spinformer.models.shipped import named_model
+
+MODEL_HELP = 'a folder that `save_pretrained` wrote, a name on the hub, or "small", which is part of this package'
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -25,7 +28,7 @@ class ColumnOptions(TypedDict, total=False):
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add MODEL, the classifier."""
-    parser.add_argument("model", metavar="MODEL", help="a folder that `save_pretrained` wrote, or a name on the hub")
+    parser.add_argument("model", metavar="MODEL", help=MODEL_HELP)
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +137,7 @@ def short_name(source: str) -> str:
 
 def weight_digests(model: str) -> dict[str, str]:
     """The sha256 of each file of weights in the model's folder, by its name."""
-    return {path.name: sha256(path) for path in sorted(Path(model).glob("*.safetensors"))}
+    return {path.name: sha256(path) for path in sorted(Path(named_model(model)).glob("*.safetensors"))}
 
 
 def aligned(texts: Mapping[str, str]) -> str:

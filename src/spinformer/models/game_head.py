@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
-from spinformer._base.files import atomic_files, regular
+from spinformer._base.files import atomic_files
 from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import seeded
@@ -29,6 +29,7 @@ from spinformer.models.misfit import Misfit
 from spinformer.models.outputs import offsets_of
 from spinformer.models.predicted_games import PredictedGames
 from spinformer.models.removed import drop_removed
+from spinformer.models.rounding import read_weights, round_rows
 from spinformer.models.size_limits import built_for
 
 FOLDER, CONFIG, WEIGHTS = "game", "game.json", "game.safetensors"
@@ -178,12 +179,15 @@ class GameHead(nn.Module):
         full = offsets_of(logits, config.outputs)
         return PredictedGames(self.readout, features, full, words.mask, config.outputs, config.scale)
 
-    def save(self, folder: Path) -> None:
-        """Into `folder`/game: weights, configuration, the measured misfit, and how the classifier behaves."""
+    def save(self, folder: Path, *, rounded: bool = False) -> None:
+        """Into `folder`/game: weights, configuration, the measured misfit, and how the classifier behaves.
+
+        rounded: matrices in 8 bits (`spinformer.models.rounding`).
+        """
         checks.instance("folder", folder, Path)
         with atomic_files(folder / FOLDER) as written:
             weights = {name: value.cpu().contiguous() for name, value in self.state_dict().items()}
-            save_file(weights, written / WEIGHTS)
+            save_file(round_rows(weights) if rounded else weights, written / WEIGHTS)
             (written / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n")
             if self.misfit is not None:
                 self.misfit.save(written)
@@ -202,7 +206,7 @@ class GameHead(nn.Module):
             raise FileNotFoundError(f"{folder} has no game head; `spinformer ground {folder} TEXTS` makes one")
         try:
             config = GameHeadConfig.from_options(**json.loads((path / CONFIG).read_text()))
-            weights = load_file(regular(path / WEIGHTS))
+            weights = read_weights(path / WEIGHTS)
         except (json.JSONDecodeError, UnicodeError, RecursionError, TypeError, SafetensorError, OSError) as error:
             raise ValueError(f"{path}: the game head is damaged ({error})") from error
         if not all(isinstance(layer, int) for layer in config.layers) or not isinstance(config.dropout, int | float):

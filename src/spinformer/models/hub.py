@@ -7,6 +7,7 @@ from pathlib import Path
 from spinformer._base.extras import require
 
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+MAX_NAME = 1000  # characters of a path or a name
 TIMEOUT = 3.0  # seconds that the hub has to answer
 
 
@@ -28,6 +29,14 @@ def may_be_on_hub(source: str) -> bool:
     """Whether this is "name" or "owner/name", and no path below a folder that exists here."""
     path = Path(source)
     return bool(HUB_ID.fullmatch(source)) and not path.exists() and (path.name == source or not path.parent.is_dir())
+
+
+def may_be_model(name: str) -> bool:
+    """Whether this is a folder here, or could be a path, a name on the hub, or one of a model of this package."""
+    if not name or len(name) > MAX_NAME:
+        return False
+    looks_like_path = name.startswith((".", "/", "~")) and not any(map(str.isspace, name))
+    return bool(HUB_ID.fullmatch(name)) or looks_like_path or Path(name).is_dir()
 
 
 def _check_reachable(source: str) -> None:

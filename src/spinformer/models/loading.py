@@ -25,7 +25,9 @@ from spinformer.models.pretrained import (
     pretrained_model,
     pretrained_tokenizer,
 )
-from spinformer.models.size_limits import bounded_by_weights
+from spinformer.models.rounding import are_rounded, read_weights
+from spinformer.models.shipped import named_model
+from spinformer.models.size_limits import bounded_by_weights, weight_paths
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -39,10 +41,11 @@ def load_classifier(
     """A classifier, in evaluation mode, and its tokenizer.
 
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
-    AutoModelForSequenceClassification knows. device: cuda where there is one, else cpu, unless given.
+    AutoModelForSequenceClassification knows; or "small", the classifier of sentence pairs inside this package
+    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given.
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
-    source, device = str(path_or_hub_id), usable_device(device)
+    source, device = named_model(str(path_or_hub_id)), usable_device(device)
     check_source(source)
     with one_line_errors(source, Exception):
         model, report = pretrained_classifier(source, output_loading_info=True, ignore_mismatched_sizes=True)
@@ -55,7 +58,7 @@ def load_classifier(
 
 def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
     """The configuration alone, which has the class names."""
-    source = str(path_or_hub_id)
+    source = named_model(str(path_or_hub_id))
     check_source(source)
     with one_line_errors(source, Exception):
         return pretrained_config(source)
@@ -63,7 +66,7 @@ def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
 
 def load_tokenizer(path_or_hub_id: str | Path) -> "PreTrainedTokenizerBase":
     """The tokenizer alone."""
-    source = str(path_or_hub_id)
+    source = named_model(str(path_or_hub_id))
     check_source(source)
     with one_line_errors(source, Exception):
         return pretrained_tokenizer(source)
@@ -107,12 +110,27 @@ def load_own(
     with_report = kwargs.pop("output_loading_info", False)
     kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
     kwargs.pop("trust_remote_code", None)
+    kwargs |= {"output_loading_info": True, "trust_remote_code": False}
     with one_line_errors(source), bounded_by_weights(source):
         check_config(source)
-        model, report = from_pretrained(path, *args, output_loading_info=True, trust_remote_code=False, **kwargs)
+        paths = weight_paths(source)
+        if are_rounded(paths):
+            model, report = _load_rounded(from_pretrained, source, paths[0], *args, **kwargs)
+        else:
+            model, report = from_pretrained(path, *args, **kwargs)
     report["unexpected_keys"] = {name for name in report["unexpected_keys"] if not name.startswith(tuple(ignored))}
     check_weights(source, report, (*_FATAL, "unexpected_keys"))
     return (model, report) if with_report else model
+
+
+def _load_rounded(
+    from_pretrained: Callable[..., Any], source: str, weights: Path, *args: Any, **kwargs: Any
+) -> tuple[Any, Any]:
+    """from_pretrained of a folder whose weights are in 8 bits: it is given them restored."""
+    kwargs["config"] = kwargs.get("config") or pretrained_config(source)
+    model, report = from_pretrained(None, *args, state_dict=read_weights(weights), **kwargs)
+    model.config.name_or_path = model.name_or_path = source
+    return model, report
 
 
 @contextmanager

@@ -5,10 +5,16 @@ from typing import Any
 
 from spinformer._base.files import atomic_files
 from spinformer.models.loading import quiet_transformers
+from spinformer.models.rounding import round_file
 
 
-def save_model(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Both in one folder, as `save_pretrained` writes them; the weights come last."""
+def save_model(model: Any, tokenizer: Any, folder: Path, *, rounded: bool = False) -> None:
+    """Both in one folder, as `save_pretrained` writes them; the weights come last.
+
+    rounded: matrices in 8 bits (`spinformer.models.rounding`), which the models of this package read.
+    """
     with atomic_files(folder) as written, quiet_transformers():
         model.save_pretrained(written)
+        if rounded:
+            round_file(written / "model.safetensors")
         tokenizer.save_pretrained(written)

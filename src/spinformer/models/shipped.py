@@ -1,24 +1,40 @@
-"""The classifier that commands use where none is named."""
+"""The classifiers that come with this package, by name: a small one inside of it, a larger one beside it in a clone."""
 
 import os
 from pathlib import Path
 
 VARIABLE, FOLDER = "SPINFORMER_MODEL", "checkpoints"
+SMALL = "small"
+EMBEDDED = Path(__file__).resolve().parent / SMALL
 
 
 def default_model() -> str:
-    """What SPINFORMER_MODEL names, or the only model in `checkpoints/`, here or at the root of the repository."""
+    """The classifier that commands use where none is named: what SPINFORMER_MODEL names, or the small one."""
     named = os.environ.get(VARIABLE)
     if named:
-        return named
-    for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
-        folders = sorted(path.parent for path in (root / FOLDER).glob("*/config.json"))
-        if len(folders) == 1:
-            return str(folders[0])
-        if folders:
-            names = ", ".join(folder.name for folder in folders)
-            raise ValueError(f"{FOLDER}/ holds several models ({names}); choose one with --model")
-    raise FileNotFoundError(
-        f"no model given and none in {FOLDER}/; name the folder of a classifier that has a game with --model or in "
-        f"{VARIABLE}"
-    )
+        return named_model(named)
+    if not _is_model(EMBEDDED):
+        raise FileNotFoundError(
+            f"this installation lacks its small classifier; name one that has a game with --model or in {VARIABLE}"
+        )
+    return str(EMBEDDED)
+
+
+def named_model(name: str) -> str:
+    """The folder of the classifier that comes under this name: "small", or in a clone one in checkpoints/.
+
+    Any other name stays as it is. A folder of this name here comes first.
+    """
+    own = shipped_models().get(name)
+    return name if own is None or Path(name).exists() else str(own)
+
+
+def shipped_models() -> dict[str, Path]:
+    """The classifiers that come with this package, with their folders: the small one, and those of the clone."""
+    clone = Path(__file__).resolve().parents[3] / FOLDER
+    folders = [EMBEDDED, *sorted(path.parent for path in clone.glob("*/config.json"))]
+    return {folder.name: folder for folder in folders if _is_model(folder)}
+
+
+def _is_model(folder: Path) -> bool:
+    return (folder / "config.json").is_file()
