@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
-from spinformer.kernels.pairs import MAX_DRAWS, TILE
+from spinformer.kernels.pairs import MAX_DRAWS, TILE, gram_of, pulled_pairs
 from spinformer.kernels.players import all_chances
 from spinformer.kernels.support import block, usable
 
@@ -39,19 +39,22 @@ def control_pairs(
     backward pass needs. Its twin: `estimate_values` with estimator "control".
     """
     from spinformer.kernels.device import controlled_pairs as device
+    from spinformer.kernels.device.pairs import forward
 
-    (batch, n, d), draws = values.shape, products.shape[1]
+    (batch, n, _), draws = values.shape, products.shape[1]
     width, tiles = block(n), -(-n // TILE)
     chances = all_chances(width, str(values.device))
     mean, table, closed = values.new_empty(batch, n, n), values.new_empty(batch, n, 4), values.new_empty(batch, 8)
-    sizes = inside.sum(-1)
-    given = [tensor.contiguous() for tensor in (values, products, inside, totals, sizes, squares, align, scale)]
+    sizes, gram = inside.sum(-1), gram_of(values)
+    given = [tensor.contiguous() for tensor in (products, inside, totals, sizes, squares, scale, align)]
     device.tables[(batch,)](
-        given[5], grand.contiguous(), given[7], counts, chances, table, closed, n, width, N=min(128, block(n))
+        given[4], grand.contiguous(), given[5], counts, chances, table, closed, n, width, N=min(128, block(n))
     )
-    device.forward[(batch, tiles * tiles)](
-        *given, squares if mask is None else mask.contiguous(), table, closed, mean, n, d, draws, tiles,
-        MASKED=mask is not None, I=TILE, D=min(64, block(d)), num_warps=4,
+    grid = (batch, tiles * tiles)
+    forward[grid](gram, *given[:6], mean, mean, mean, n, draws, tiles, GIBBS=False, I=TILE, num_warps=4)
+    device.control[grid](
+        gram, *given[:5], given[6], squares if mask is None else mask.contiguous(), table, closed, mean,
+        n, draws, tiles, MASKED=mask is not None, I=TILE, K=block(draws), num_warps=4,
     )  # fmt: skip
     return mean, sizes, table, closed
 
@@ -75,31 +78,30 @@ def control_pairs_backward(
     """Gradients of values (through v_i . v_j alone), products, totals, squares, align, grand and scale."""
     from spinformer.kernels.device import controlled_pairs_backward as device
 
-    (batch, n, d), draws = values.shape, products.shape[1]
+    (batch, n, _), draws = values.shape, products.shape[1]
     width, tiles = block(n), -(-n // TILE)
-    to_gram, to_products = values.new_empty(batch, n, n), torch.empty_like(products)
+    gram = gram_of(values)
     to_squares, to_align, out = torch.empty_like(squares), torch.empty_like(align), values.new_empty(batch, 4)
     to_totals = values.new_empty(batch, tiles, draws)
     parts, rest = values.new_empty(batch, tiles, draws, 12), values.new_empty(batch, tiles, 8)
-    given = [
-        tensor.contiguous() for tensor in (gradient, values, products, inside, totals, sizes, squares, align, scale)
+    first, *given = [
+        tensor.contiguous() for tensor in (gradient, products, inside, totals, sizes, squares, align, scale)
     ]
-    device.backward[(batch, tiles)](
-        *given, squares if mask is None else mask.contiguous(), table, closed,
-        to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, d, draws, tiles,
-        MASKED=mask is not None, I=TILE, D=min(64, block(d)), K=block(draws), num_warps=4,
+    to_gram, to_products, own = pulled_pairs(first, gram, *given[:5], given[6], gram, gram, mask, gibbs=False)
+    device.control_backward[(batch, tiles)](
+        first, gram, *given[:6], squares if mask is None else mask.contiguous(), table, closed, own,
+        to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, draws, tiles,
+        MASKED=mask is not None, I=TILE, K=block(draws), num_warps=4,
     )  # fmt: skip
     device.tables_backward[(batch,)](
-        parts, rest, sizes, given[-1], counts, all_chances(width, str(values.device)), closed, out,
+        parts, rest, sizes, given[6], counts, all_chances(width, str(values.device)), closed, out,
         n, draws, tiles, width, K=block(draws), N=min(128, block(n)),
     )  # fmt: skip
-    to_values = torch.bmm(to_gram, given[1])
-    to_squares += out[:, :1]
     return (
-        to_values,
+        torch.bmm(to_gram, values),
         to_products,
         to_totals.sum(1),
-        to_squares,
+        to_squares + out[:, :1],
         to_align,
         out[:, 1].clone(),
         out[:, 2].clone(),

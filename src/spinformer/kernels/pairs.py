@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
-from spinformer.kernels.support import block, usable
+from spinformer.kernels.support import usable
 
 TILE = 32  # players on each side of a block of pairs
 MAX_DRAWS = 128  # the backward pass keeps a sum for each coalition on chip
@@ -30,14 +30,14 @@ def average_pairs(
     """
     from spinformer.kernels.device import pairs as device
 
-    batch, n, d = values.shape
+    batch, n, _ = values.shape
     mean = values.new_empty(batch, n, n)
     log_sum, ess = torch.empty_like(mean), torch.empty_like(mean)
     size = inside.sum(-1, dtype=values.dtype)
     tiles = -(-n // TILE)
-    arguments = [tensor.contiguous() for tensor in (values, products, inside, total, size, squares, cold)]
+    given = [tensor.contiguous() for tensor in (products, inside, total, size, squares, cold)]
     device.forward[(batch, tiles * tiles)](
-        *arguments, mean, log_sum, ess, n, d, products.shape[1], tiles, I=TILE, D=min(64, block(d)), num_warps=4
+        gram_of(values), *given, mean, log_sum, ess, n, products.shape[1], tiles, GIBBS=True, I=TILE, num_warps=4
     )
     return mean, log_sum, ess
 
@@ -55,21 +55,47 @@ def average_pairs_backward(
     log_sum: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of values (through v_i . v_j alone), products, total, squares and cold."""
-    from spinformer.kernels.device import pairs as device
-
-    batch, n, d = values.shape
-    draws, tiles = products.shape[1], -(-n // TILE)
-    to_gram, to_products, to_squares = torch.empty_like(mean), torch.empty_like(products), torch.empty_like(squares)
-    to_total, to_cold = values.new_empty(batch, tiles, draws), values.new_empty(batch, tiles)
     size = inside.sum(-1, dtype=values.dtype)
-    arguments = (gradient, values, products, inside, total, size, squares, cold, mean, log_sum)
-    device.backward[(batch, tiles)](
-        *[tensor.contiguous() for tensor in arguments],
-        *(to_gram, to_products, to_squares, to_total, to_cold),
-        *(n, d, draws, tiles),
-        I=TILE, J=TILE, D=min(64, block(d)), K=block(draws), num_warps=4,
-    )  # fmt: skip
-    return torch.bmm(to_gram, values), to_products, to_total.sum(1), to_squares, to_cold.sum(1)
+    given = (gram_of(values), products, inside, total, size, squares, cold, mean, log_sum)
+    to_gram, to_products, parts = pulled_pairs(gradient, *given, None, gibbs=True)
+    to_squares = (to_products * (0.5 - inside.to(values.dtype))).sum(1)
+    to_total, to_cold = parts.sum(2).unbind(-1)
+    return torch.bmm(to_gram, values), to_products, to_total.clone(), to_squares, to_cold.sum(1)
+
+
+def gram_of(values: Tensor) -> Tensor:
+    """v_i . v_j, (B, n, n)."""
+    return torch.bmm(values, values.mT)
+
+
+def pulled_pairs(
+    gradient: Tensor,
+    gram: Tensor,
+    products: Tensor,
+    inside: Tensor,
+    total: Tensor,
+    size: Tensor,
+    squares: Tensor,
+    level: Tensor,
+    mean: Tensor,
+    log_sum: Tensor,
+    mask: Tensor | None,
+    *,
+    gibbs: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of v_i . v_j, (B, n, n), and of S_k . v_i, (B, K, n); parts of |S_k|^2's and level's, (B, K, P, 2)."""
+    from spinformer.kernels.device import pairs_backward as device
+
+    (batch, n, _), draws, tiles = gram.shape, products.shape[1], -(-gram.shape[1] // TILE)
+    to_gram, to_products = torch.empty_like(gram), products.new_empty(products.shape)
+    parts = gram.new_empty(batch, draws, tiles, 2)
+    first = gradient.contiguous()
+    rest = [tensor.contiguous() for tensor in (gram, products, inside, total, size, squares, level, mean, log_sum)]
+    given = (first, *rest, first if mask is None else mask.contiguous())
+    sizes = {"GIBBS": gibbs, "MASKED": mask is not None, "I": TILE, "num_warps": 4}
+    device.to_gram[(batch, tiles * tiles)](*given, to_gram, n, draws, tiles, **sizes)
+    device.to_rows[(batch, draws, tiles)](*given, to_products, parts, n, draws, tiles, **sizes)
+    return to_gram, to_products, parts
 
 
 @average_pairs.register_fake

@@ -6,12 +6,15 @@ With the a_s and b_s of `players`, t = |T|, u = |S_T|^2 and the gains a and b of
 
 a'' = a'_(t+1) - a'_t and b'' = b'_(t+1) - b'_t. BII of h is
 constant + by_square (q_i + q_j) + by_across (across_i + across_j) + by_gram v_i . v_j.
+
+|T| is |C_k| less 0, 1 or 2: each of the four factors is x_0 + x_1 (c_i + c_j) + x_2 c_i c_j with the memberships c. So
+the sum of Delta_ij h over k is made of matrix products over k, and no pair is met k times.
 """
 
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.pairs import _context, _difference, _gram, _side
+from spinformer.kernels.device.pairs import _places, _tile
 from spinformer.kernels.device.players import _tangent
 
 
@@ -81,54 +84,92 @@ def _entries(table, t, n):
 
 
 @triton.jit
-def _choose(class_, x0, x1, x2):
-    return tl.where(class_ < 0.5, x0, tl.where(class_ < 1.5, x1, x2))
+def _spread(x0, x1, x2):
+    """x by the number of members among i and j, as x_0 + x_1 (c_i + c_j) + x_2 c_i c_j."""
+    return x0, x1 - x0, x2 - 2 * x1 + x0
 
 
 @triton.jit
-def forward(
-    values, products, inside, totals, sizes, squares, align, scale, mask, table, closed, mean,
-    n, d, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, D: tl.constexpr,
+def _factors(table, sizes, k, draws, n):
+    """Of all coalitions, the four factors as `_spread` gives them; and those of g_ij in the sum over k,
+
+    2 g_ij sum over k of (one + single (c_i + c_j) + double c_i c_j).
+    """
+    real = k < draws
+    t = tl.where(real, tl.load(sizes + k, real, 0.0).to(tl.int32), -1)
+    x0, y0, f0, l0 = _entries(table, t, n)
+    x1, y1, f1, l1 = _entries(table, t - 1, n)
+    x2, y2, f2, l2 = _entries(table, t - 2, n)
+    one, l_single, l_double = _spread(l0, l1, l2)
+    single, double = l_single - f1, l_double + y2 - 2 * f2 + 2 * f1
+    x0, x1, x2 = _spread(x0, x1, x2)
+    y0, y1, y2 = _spread(y0, y1, y2)
+    f0, f1, f2 = _spread(f0, f1, f2)
+    return x0, x1, x2, y0, y1, y2, f0, f1, f2, one, single, double
+
+
+@triton.jit
+def _rows(products, inside, squares, i, k, draws, n):
+    """Of players i, a row for each: membership, gain and loss of every coalition, as `pairs._side`."""
+    known = (i < n)[:, None] & (k < draws)[None, :]
+    place = k[None, :] * n + i[:, None]
+    c = tl.load(inside + place, known, 0).to(tl.float32)
+    product = tl.load(products + place, known, 0.0)
+    q = tl.load(squares + i, i < n, 0.0)
+    gain = tl.where(known, 2 * product + (1 - 2 * c) * q[:, None], 0.0)
+    return c, gain, c * (2 * product - q[:, None])
+
+
+@triton.jit
+def _crossed(c, gain, lost, total, x1, x2, y0, y1, y2, f0, f1, f2):
+    """What depends on one player: alone, (I,), and times the membership of the other, (I, K)."""
+    alone = (x1 + y1 * total)[None, :] * c - (y0 + y1)[None, :] * lost + (f0[None, :] + f1[None, :] * c) * gain
+    other = 0.5 * (x2 + y2 * total)[None, :] * c - (y1 + y2)[None, :] * lost + (f1[None, :] + f2[None, :] * c) * gain
+    return tl.sum(alone, 1), other
+
+
+@triton.jit
+def control(
+    gram, products, inside, totals, sizes, squares, align, mask, table, closed, mean,
+    n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """mean over k of (Delta_ij v - Delta_ij h)(C_k - ij) + BII of h; pairs with i <= j, and their mirror images."""
+    """mean_ij + BII of h - mean over k of Delta_ij h(C_k - ij), in place; pairs with i <= j and their mirror images."""
     game = tl.program_id(0).to(tl.int64)
     row, column = tl.program_id(1) // tiles, tl.program_id(1) % tiles
     if row <= column:
-        values += game * n * d
         products += game * draws * n
         inside += game * draws * n
         squares += game * n
-        table += game * n * 4
         closed += game * 8
-        sigma = tl.load(scale + game)
-        i, j = row * I + tl.arange(0, I), column * I + tl.arange(0, I)
-        gram = _gram(values, i, j, n, d, I, I, D)
-        sum_ = tl.zeros((I, I), tl.float32)
-        for k in range(draws):
-            ci, along_i, lost_i, qi = _side(products, inside, squares, k, i, n)
-            cj, along_j, lost_j, qj = _side(products, inside, squares, k, j, n)
-            whole, members = tl.load(totals + game * draws + k), tl.load(sizes + game * draws + k)
-            square, a, b = _context(whole, members, ci, cj, lost_i, lost_j, along_i, along_j, qi, qj, gram)
-            delta, none, one, other, both = _difference(square, a, b, gram)
-            t = members.to(tl.int32)
-            x0, y0, f0, l0 = _entries(table, t, n)
-            x1, y1, f1, l1 = _entries(table, t - 1, n)
-            x2, y2, f2, l2 = _entries(table, t - 2, n)
-            kind = ci[:, None] + cj[None, :]
-            control = _choose(kind, x0, x1, x2) + _choose(kind, y0, y1, y2) * square
-            control += _choose(kind, f0, f1, f2) * (a + b) + 2 * _choose(kind, l0, l1, l2) * gram
-            sum_ += sigma * delta - control
+        i, j = _tile(row, column, I)
+        k = tl.arange(0, K)
+        place, mirror, known = _places(game, i, j, n)
+        g = tl.load(gram + place, known, 0.0)
+        total = tl.load(totals + game * draws + k, k < draws, 0.0)
+        x0, x1, x2, y0, y1, y2, f0, f1, f2, one, single, double = _factors(
+            table + game * n * 4, sizes + game * draws, k, draws, n
+        )
+        ci, gain_i, lost_i = _rows(products, inside, squares, i, k, draws, n)
+        cj, gain_j, lost_j = _rows(products, inside, squares, j, k, draws, n)
+        alone_i, other_i = _crossed(ci, gain_i, lost_i, total, x1, x2, y0, y1, y2, f0, f1, f2)
+        alone_j, other_j = _crossed(cj, gain_j, lost_j, total, x1, x2, y0, y1, y2, f0, f1, f2)
+        sum_ = tl.sum(x0 + y0 * total, 0) + alone_i[:, None] + alone_j[None, :]
+        sum_ = tl.dot(other_i, tl.trans(cj), sum_, input_precision="ieee")
+        sum_ = tl.dot(ci, tl.trans(other_j), sum_, input_precision="ieee")
+        by_gram = tl.dot(ci * double[None, :], tl.trans(cj), input_precision="ieee") + tl.sum(one, 0)
+        by_gram += tl.sum(ci * single[None, :], 1)[:, None] + tl.sum(cj * single[None, :], 1)[None, :]
+        sum_ += 2 * g * by_gram
         by_square, by_across = tl.load(closed + 1), tl.load(closed + 2)
         qi, qj = tl.load(squares + i, i < n, 0.0), tl.load(squares + j, j < n, 0.0)
         single_i = by_square * qi + by_across * (tl.load(align + game * n + i, i < n, 0.0) - qi)
         single_j = by_square * qj + by_across * (tl.load(align + game * n + j, j < n, 0.0) - qj)
-        exact = tl.load(closed) + single_i[:, None] + single_j[None, :] + tl.load(closed + 3) * gram
-        result = tl.where(i[:, None] == j[None, :], 0.0, sum_ / draws + exact)
+        exact = tl.load(closed) + single_i[:, None] + single_j[None, :] + tl.load(closed + 3) * g
+        result = tl.load(mean + place, known, 0.0) + exact - sum_ / draws
+        result = tl.where(i[:, None] == j[None, :], 0.0, result)
         if MASKED:
             mi = tl.load(mask + game * n + i, i < n, 0).to(tl.float32)
             mj = tl.load(mask + game * n + j, j < n, 0).to(tl.float32)
             result = result * mi[:, None] * mj[None, :]
-        known = (i < n)[:, None] & (j < n)[None, :]
-        tl.store(mean + game * n * n + i[:, None] * n + j[None, :], result, known)
+        tl.store(mean + place, result, known)
         if row < column:
-            tl.store(mean + game * n * n + j[None, :] * n + i[:, None], result, known)
+            tl.store(mean + mirror, result, known)

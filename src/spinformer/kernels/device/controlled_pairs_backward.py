@@ -1,136 +1,100 @@
-"""Gradients of `controlled_pairs`."""
+"""Gradients of `controlled_pairs`, beyond those of the interactions themselves."""
 
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.controlled_pairs import _choose, _entries
-from spinformer.kernels.device.pairs import _context, _derivatives, _difference, _gram, _side
+from spinformer.kernels.device.controlled_pairs import _factors, _rows
+from spinformer.kernels.device.pairs import _places
+from spinformer.kernels.device.pairs_backward import _slope
 from spinformer.kernels.device.players_backward import _to_levels
 
 
 @triton.jit
-def _by_class(x, ci, cj):
-    """Sums of a block over pairs with no, one and both members inside."""
-    free = tl.sum(x * (1 - cj)[None, :], 1)
-    held = tl.sum(x * cj[None, :], 1)
-    return tl.sum((1 - ci) * free, 0), tl.sum(ci * free + (1 - ci) * held, 0), tl.sum(ci * held, 0)
+def _store_classes(place, one, single, double, real):
+    """Sums over pairs with no, one and both members inside, from those with weights 1, c_i + c_j and c_i c_j."""
+    tl.store(place, one - single + double, real)
+    tl.store(place + 4, single - 2 * double, real)
+    tl.store(place + 8, double, real)
 
 
 @triton.jit
-def backward(
-    gradient, values, products, inside, totals, sizes, squares, align, scale, mask, table, closed,
+def control_backward(
+    gradient, gram, products, inside, totals, sizes, squares, align, mask, table, closed, own,
     to_gram, to_products, to_squares, to_align, to_totals, parts, rest,
-    n, d, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, D: tl.constexpr, K: tl.constexpr,
+    n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Of one block of players i, as `pairs.backward`; parts: 12 sums for each coalition, rest: 5 sums."""
+    """Of one block of players i: what h adds to to_gram and to_products, in place, and all other gradients.
+
+    own: what `pairs_backward.to_rows` found for each coalition and block; parts: 12 sums for each coalition, rest: 5.
+    """
     game, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    values += game * n * d
     products += game * draws * n
     inside += game * draws * n
     squares += game * n
-    table += game * n * 4
     closed += game * 8
-    sigma = tl.load(scale + game)
-    i, draw = row * I + tl.arange(0, I), tl.arange(0, K)
-    mi = (i < n).to(tl.float32)
-    if MASKED:
-        mi = tl.load(mask + game * n + i, i < n, 0).to(tl.float32)
-    sum_products, sum_squares = tl.zeros((K, I), tl.float32), tl.zeros((I,), tl.float32)
-    zero = tl.zeros((K,), tl.float32)
-    sum_total = zero
-    x0, x1, x2, y0, y1, y2, f0, f1, f2, l0, l1, l2 = (
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
-        zero,
+    i, k = row * I + tl.arange(0, I), tl.arange(0, K)
+    real = k < draws
+    x0, x1, x2, y0, y1, y2, f0, f1, f2, one, single, double = _factors(
+        table + game * n * 4, sizes + game * draws, k, draws, n
     )
-    sum_scale, sum_gram_slope = 0.0, 0.0
-    row_slope = tl.zeros((I,), tl.float32)
+    c, gain, lost = _rows(products, inside, squares, i, k, draws, n)
+    always = tl.sum(one, 0) + tl.sum(c * single[None, :], 1)
+    row_slope, row_gram = tl.zeros((I,), tl.float32), tl.zeros((I,), tl.float32)
+    with_, gram_with = tl.zeros((I, K), tl.float32), tl.zeros((I, K), tl.float32)
     by_gram = tl.load(closed + 3)
-    for start in range(0, n, I):
-        j = start + tl.arange(0, I)
-        gram = _gram(values, i, j, n, d, I, I, D)
-        known = (i < n)[:, None] & (j < n)[None, :]
-        place = game * n * n + i[:, None] * n + j[None, :]
-        mirror = game * n * n + j[None, :] * n + i[:, None]
-        slope = tl.load(gradient + place, known, 0.0) + tl.load(gradient + mirror, known, 0.0)
-        slope = tl.where(i[:, None] == j[None, :], 0.0, slope)
-        if MASKED:
-            slope = slope * mi[:, None] * tl.load(mask + game * n + j, j < n, 0).to(tl.float32)[None, :]
+    for column in range(tiles):
+        j = column * I + tl.arange(0, I)
+        place, mirror, known = _places(game, i, j, n)
+        g = tl.load(gram + place, known, 0.0)
+        slope = _slope(gradient, mask, game, i, j, place, mirror, known, n, MASKED)
+        cj, _gain, _lost = _rows(products, inside, squares, j, k, draws, n)
         row_slope += tl.sum(slope, 1)
-        sum_gram_slope += tl.sum(tl.sum(slope * gram, 1), 0) / 2
-        part = slope / draws
-        sum_gram = slope * by_gram
-        for k in range(draws):
-            ci, along_i, lost_i, qi = _side(products, inside, squares, k, i, n)
-            cj, along_j, lost_j, qj = _side(products, inside, squares, k, j, n)
-            whole, members = tl.load(totals + game * draws + k), tl.load(sizes + game * draws + k)
-            square, a, b = _context(whole, members, ci, cj, lost_i, lost_j, along_i, along_j, qi, qj, gram)
-            delta, none, one, other, both = _difference(square, a, b, gram)
-            direct = part * sigma
-            by_a, by_b, low, half_none, half_both = _derivatives(a, b, gram, none, one, other, both)
-            t = members.to(tl.int32)
-            u0, v0, w0, z0 = _entries(table, t, n)
-            u1, v1, w1, z1 = _entries(table, t - 1, n)
-            u2, v2, w2, z2 = _entries(table, t - 2, n)
-            kind = ci[:, None] + cj[None, :]
-            first = _choose(kind, w0, w1, w2)
-            by_square = tl.where(none > 0, direct * (by_b + low) - part * _choose(kind, v0, v1, v2), 0.0)
-            by_a, by_b = direct * by_a - part * first, direct * by_b - part * first
-            sum_gram += 2 * direct * half_both - 2 * part * _choose(kind, z0, z1, z2)
-            sum_gram += 2 * ci[:, None] * cj[None, :] * by_square - 2 * (cj[None, :] * by_a + ci[:, None] * by_b)
-            row_a, row_square = tl.sum(by_a, 1), tl.sum(by_square, 1)
-            chosen = draw == k
-            sum_products += tl.where(chosen[:, None], (2 * row_a - 2 * ci * row_square)[None, :], 0.0)
-            sum_squares += (1 - 2 * ci) * row_a + ci * row_square
-            sum_total += tl.where(chosen, tl.sum(row_square, 0) / 2, 0.0)
-            sum_scale += tl.sum(tl.sum(part * delta, 1), 0) / 2
-            p0, p1, p2 = _by_class(part, ci, cj)
-            x0, x1, x2 = x0 + tl.where(chosen, p0, 0.0), x1 + tl.where(chosen, p1, 0.0), x2 + tl.where(chosen, p2, 0.0)
-            p0, p1, p2 = _by_class(part * square, ci, cj)
-            y0, y1, y2 = y0 + tl.where(chosen, p0, 0.0), y1 + tl.where(chosen, p1, 0.0), y2 + tl.where(chosen, p2, 0.0)
-            p0, p1, p2 = _by_class(part * (a + b), ci, cj)
-            f0, f1, f2 = f0 + tl.where(chosen, p0, 0.0), f1 + tl.where(chosen, p1, 0.0), f2 + tl.where(chosen, p2, 0.0)
-            p0, p1, p2 = _by_class(2 * part * gram, ci, cj)
-            l0, l1, l2 = l0 + tl.where(chosen, p0, 0.0), l1 + tl.where(chosen, p1, 0.0), l2 + tl.where(chosen, p2, 0.0)
-        tl.store(to_gram + place, sum_gram, known)
-    keep = (draw < draws)[:, None] & (i < n)[None, :]
-    tl.store(to_products + game * draws * n + draw[:, None] * n + i[None, :], sum_products, keep)
+        row_gram += tl.sum(slope * g, 1)
+        with_ = tl.dot(slope, cj, with_, input_precision="ieee")
+        gram_with = tl.dot(slope * g, cj, gram_with, input_precision="ieee")
+        factor = tl.dot(c * double[None, :], tl.trans(cj), input_precision="ieee")
+        factor += always[:, None] + tl.sum(cj * single[None, :], 1)[None, :]
+        own_gram = tl.load(to_gram + place, known, 0.0)
+        tl.store(to_gram + place, own_gram + slope * (by_gram - 2 * factor / draws), known)
+    # sums over j of the gradient of a pair, alone and with c_j, and the same times v_i . v_j
+    r, h = (row_slope / draws)[:, None], (row_gram / draws)[:, None]
+    rc, hc = with_ / draws, gram_with / draws
+    any_ = c * r + rc
+    by_gain = f0[None, :] * r + f1[None, :] * any_ + f2[None, :] * c * rc
+    by_lost = y0[None, :] * r + y1[None, :] * any_ + y2[None, :] * c * rc
+    spot = to_products + game * draws * n + k[None, :] * n + i[:, None]
+    there = real[None, :] & (i < n)[:, None]
+    pulled = tl.where(there, tl.load(spot, there, 0.0) - 2 * by_gain + 2 * c * by_lost, 0.0)
+    tl.store(spot, pulled, there)
     qi = tl.load(squares + i, i < n, 0.0)
     across = tl.load(align + game * n + i, i < n, 0.0) - qi
     to_across = row_slope * tl.load(closed + 2)
-    tl.store(to_squares + game * n + i, sum_squares + row_slope * tl.load(closed + 1) - to_across, i < n)
+    by_square = tl.sum((0.5 - c) * pulled, 1) + row_slope * tl.load(closed + 1) - to_across
+    tl.store(to_squares + game * n + i, by_square, i < n)
     tl.store(to_align + game * n + i, to_across, i < n)
+    found = own + ((game * draws + k) * tiles + row) * 2
     spot = game * tiles + row
-    real = draw < draws
-    tl.store(to_totals + spot * draws + draw, sum_total, real)
-    place = parts + (spot * draws + draw) * 12
-    tl.store(place, x0 / 2, real)
-    tl.store(place + 1, y0 / 2, real)
-    tl.store(place + 2, f0 / 2, real)
-    tl.store(place + 3, l0 / 2, real)
-    tl.store(place + 4, x1 / 2, real)
-    tl.store(place + 5, y1 / 2, real)
-    tl.store(place + 6, f1 / 2, real)
-    tl.store(place + 7, l1 / 2, real)
-    tl.store(place + 8, x2 / 2, real)
-    tl.store(place + 9, y2 / 2, real)
-    tl.store(place + 10, f2 / 2, real)
-    tl.store(place + 11, l2 / 2, real)
+    total = tl.load(totals + game * draws + k, real, 0.0)
+    tl.store(to_totals + spot * draws + k, tl.load(found, real, 0.0) - tl.sum(by_lost, 0) / 2, real)
+    place = parts + (spot * draws + k) * 12
+    both, crossed = c * rc, tl.sum(c * hc, 0)
+    p0, p1, p2 = tl.sum(r + 0 * c, 0) / 2, tl.sum(any_, 0) / 2, tl.sum(both, 0) / 2
+    _store_classes(place, p0, p1, p2, real)
+    q0 = total * p0 - tl.sum(lost * r, 0) + crossed
+    q1 = total * p1 - tl.sum(lost * any_, 0) + 2 * crossed
+    q2 = total * p2 - tl.sum(lost * rc, 0) + crossed
+    _store_classes(place + 1, q0, q1, q2, real)
+    q0 = tl.sum(gain * r - 2 * hc, 0)
+    q1 = tl.sum(gain * any_ - 2 * (c * hc + hc), 0)
+    q2 = tl.sum(gain * both, 0) - 2 * crossed
+    _store_classes(place + 2, q0, q1, q2, real)
+    _store_classes(place + 3, tl.sum(h + 0 * c, 0), tl.sum(c * h + hc, 0), crossed, real)
     place = rest + spot * 8
-    tl.store(place, sum_scale)
+    tl.store(place, tl.sum(tl.load(found + 1, real, 0.0), 0))
     tl.store(place + 1, tl.sum(row_slope, 0) / 2)
     tl.store(place + 2, tl.sum(row_slope * qi, 0))
     tl.store(place + 3, tl.sum(row_slope * across, 0))
-    tl.store(place + 4, sum_gram_slope)
+    tl.store(place + 4, tl.sum(row_gram, 0) / 2)
 
 
 @triton.jit
