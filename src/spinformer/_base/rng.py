@@ -25,11 +25,17 @@ _GOLDEN = 0x9E3779B9
 _GLOBAL = threading.RLock()
 
 
-def draw_seed(generator: torch.Generator | None) -> Tensor:
-    """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU."""
+def draw_seed(generator: torch.Generator | None, device: torch.device | None = None) -> Tensor:
+    """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU.
+
+    Under torch.compile, without a generator, it is drawn and stays on `device`: a graph that touches the CPU could not
+    be replayed as a CUDA graph.
+    """
     check_generator(generator)
-    device = generator.device if generator is not None else torch.device("cpu")
-    return torch.randint(2**62, (), generator=generator, device=device).cpu()
+    if generator is None and torch.compiler.is_compiling():
+        return torch.randint(2**62, (), device=device)
+    where = generator.device if generator is not None else torch.device("cpu")
+    return torch.randint(2**62, (), generator=generator, device=where).cpu()
 
 
 def check_generator(generator: torch.Generator | None) -> None:

@@ -158,7 +158,7 @@ class NeuroGameAttention(nn.Module):
             options,
             units,
             budget=self.samples if self.training else self.eval_samples,
-            seed=torch.zeros((), dtype=torch.long) if fixed else draw_seed(generator),
+            seed=self._fixed_seed(values.device) if fixed else draw_seed(generator, values.device),
             shared=not self.training or options.draws == "shared",
         )
         pooled = torch.bmm(result.attention[:, None], flat).squeeze(1)  # (B H, d_v)  NGT Eq. 26
@@ -167,6 +167,11 @@ class NeuroGameAttention(nn.Module):
         joined = pooled.view(batch, self.heads * self.head_dim)
         projected = self.output(joined.to(self.value.weight.dtype))  # (B, d)  NGT Eq. 27
         return result.output(projected, self.heads)
+
+    @staticmethod
+    def _fixed_seed(device: torch.device) -> Tensor:
+        """0, on the CPU, or where the values are under torch.compile."""
+        return torch.zeros((), dtype=torch.long, device=device if torch.compiler.is_compiling() else None)
 
     @property
     def coupling_part(self) -> Tensor:

@@ -17,6 +17,7 @@ from spinformer.games.indices import INDICES
 from spinformer.games.norm import NormGame, Sums
 from spinformer.games.proposals import SizeWeighted
 from spinformer.games.twins import mean_of_twin_pairs, mean_of_twins
+from spinformer.kernels.chances import chances_of
 from spinformer.kernels.controlled_pairs import can_control_pairs, control_pairs
 from spinformer.kernels.players import can_value_players, value_players
 
@@ -62,7 +63,9 @@ def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
     """
     if game.activation not in ("identity", "relu") or not can_control_pairs(game.values, sums.products.shape[1]):
         return None
-    arguments = (game.squares, game.alignment, game.grand, game.scale, game.mask, game.counts())
+    counts = game.counts()
+    chances = chances_of(counts, game.players, game.mask is not None, fewer=1)
+    arguments = (game.squares, game.alignment, game.grand, game.scale, game.mask, counts, *chances)
     pairs, *_ = control_pairs(game.values, sums.products, sums.inside, sums.square.squeeze(-1), *arguments)
     return mean_of_twin_pairs(pairs, game.twins())
 
@@ -70,8 +73,10 @@ def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
 def _fused(game: NormGame, budget: int, seed: Tensor, shared: bool) -> NormValues:
     """The same by the operator of `spinformer.kernels.players`."""
     rank = game.order() if not game.by_column else None if game.mask is None else game.mask.cumsum(-1) - 1
+    counts = game.counts()
+    chances = chances_of(counts, game.players, game.mask is not None)
     values, products, totals, game.alignment, game.grand, inside, *_ = value_players(
-        game.values, game.squares, game.scale, game.mask, game.counts(), rank, seed, budget, shared
+        game.values, game.squares, game.scale, game.mask, counts, rank, seed, *chances, budget, shared
     )
     sums = Sums(inside[:, budget : 2 * budget], totals[..., None], products)
     return NormValues(mean_of_twins(values, game.twins()), sums)

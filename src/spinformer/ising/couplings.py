@@ -9,9 +9,9 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import power_of_two, widen
-from spinformer.ising.lanczos import leading_vector
-from spinformer.kernels.spins import LANCZOS_STEPS, form_of
-from spinformer.kernels.spins import leading_vector as fused_leading_vector
+from spinformer.ising.lanczos import first_vector, leading_of, leading_vector
+from spinformer.kernels.spins import LANCZOS_STEPS
+from spinformer.kernels.support import usable
 
 
 class Couplings(ABC):
@@ -75,14 +75,12 @@ class Couplings(ABC):
         converged this is the gradient of the eigenvalue.
         """
         with torch.no_grad():
-            first = self.tensors()[0]
-            unit = power_of_two(self.size())  # (B,)
-            if steps == LANCZOS_STEPS and form_of(list(self.tensors())) is not None:
-                x = fused_leading_vector(list(self.tensors()), 1 / unit)[..., None]
+            tensors, unit = list(self.tensors()), power_of_two(self.size())  # (B,)
+            if steps == LANCZOS_STEPS and usable(*tensors):
+                x = leading_of(tensors, 1 / unit)[..., None]
             else:
                 near = self.scaled(1 / unit)
-                start = near.product(first.new_ones(self.batch, self.spins, 1)).abs() + 1e-3
-                x = leading_vector(near.product, start, steps)
+                x = leading_vector(near.product, first_vector(near.product, tensors[0]), steps)
         return (self.product(x).squeeze(-1) / unit[:, None]).norm(dim=-1) * unit
 
 

@@ -1,29 +1,37 @@
-"""The mean field as one operator, on a GPU: one launch forward, one backward, and one node for torch.compile.
+"""The mean field as one operator, on a GPU, and so one node for torch.compile.
 
-`mean_field` takes it where `spinformer.kernels.spins` has a form for the couplings. The plain iterations beside it are
-its twin. One case is left to them: the gradient of samples that did not converge, through Anderson's steps.
+Where `spinformer.kernels.spins` has a form for the couplings it is one launch forward and one backward. The plain
+iterations beside it are its twin. Larger couplings are left to them, inside the operator, and so is the gradient of
+samples that did not converge, through Anderson's steps.
 """
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spinformer._base.outside import outside_operators
+from spinformer._base.recording import recording
 from spinformer.ising.couplings import Couplings
 from spinformer.ising.implicit import KINDS, kind_of
+from spinformer.ising.implicit import solve_adjoint as plain_adjoint
 from spinformer.ising.model import Ising
-from spinformer.ising.steps import Options, through_plain_steps
+from spinformer.ising.steps import Options, iterate, through_plain_steps
 from spinformer.kernels.operator import operator
 from spinformer.kernels.spins import FACTORS, form_of, solve_adjoint, solve_spins, through_steps
+from spinformer.kernels.support import usable
 
 
 def can_solve(couplings: Couplings, correction: str, solver: str, unrolled: bool) -> bool:
     """Whether the operator takes these couplings and options."""
     if correction != "naive" or solver == "sequential" or type(couplings) not in KINDS.values():
         return False
-    form = form_of(list(couplings.tensors()))
-    return form is not None and not (unrolled and (solver != "damped" or form.form == FACTORS))
+    tensors = list(couplings.tensors())
+    if not usable(*tensors):
+        return False
+    form = form_of(tensors)
+    return not unrolled or (solver == "damped" and form is not None and form.form != FACTORS)
 
 
 @operator("mean_field")
@@ -41,6 +49,10 @@ def fused_mean_field(
     unrolled: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """m_i = tanh((h_i + sum_j J_ij m_j) / temperature): m, its residual, steps taken, and every state if unrolled."""
+    if form_of(couplings) is None:
+        ising = Ising(fields, KINDS[kind].of(couplings), temperature, mask, trusted=True)
+        solved = iterate(ising, start, (max_steps, damping, tol, "naive", "anderson" if anderson else "damped"))
+        return solved.magnetization.clone(), solved.residual, solved.steps, fields.new_empty(0)
     return solve_spins(
         fields, 1 / temperature, start, mask, couplings, max_steps, int(unrolled), damping, tol, anderson, unrolled
     )
@@ -73,10 +85,14 @@ def fused_mean_field_backward(
         )
         to_couplings = [torch.bmm(inner.mT * cold[:, None, None], path[:, :-1])]
         return to_fields, -to_cold * cold.square(), to_start, to_couplings
-    to_fields, to_cold, solved = solve_adjoint(gradient, fields, cold, state, residual, mask, couplings, tol)
+    fixed = recording()  # then every sample counts as converged: the host cannot ask which did not
+    solver = solve_adjoint if form_of(couplings) is not None else _plain_adjoint
+    to_fields, to_cold, solved = solver(
+        gradient, fields, cold, state, residual, mask, couplings, math.inf if fixed else tol
+    )
     to_couplings = _to_couplings(to_fields, state, couplings)
     to_temperature, to_start = -to_cold * cold.square(), torch.zeros_like(start)
-    if not bool(solved.all()):
+    if not fixed and not bool(solved.all()):
         rows = (~solved).nonzero().squeeze(-1)
         options = (max_steps, damping, tol, "naive", "anderson" if anderson else "damped")
         tensors = [tensor[rows] for tensor in (start, fields, temperature, *couplings)]
@@ -85,6 +101,27 @@ def fused_mean_field_backward(
         for whole, part in zip((to_start, to_fields, to_temperature, *to_couplings), again, strict=True):
             whole[rows] = part
     return to_fields, to_temperature, to_start, to_couplings
+
+
+def _plain_adjoint(
+    gradient: Tensor,
+    fields: Tensor,
+    cold: Tensor,
+    state: Tensor,
+    residual: Tensor,
+    mask: Tensor | None,
+    couplings: list[Tensor],
+    tol: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What `spinformer.kernels.spins.solve_adjoint` gives, by plain iterations."""
+    own = KINDS["dense" if len(couplings) == 1 else "low rank"].of(couplings)
+    adjoint, solved = plain_adjoint(own, state, residual <= tol, 1 / cold, mask, "naive", gradient)
+    inner = fields + own.product(state[..., None]).squeeze(-1)
+    pulled = adjoint * (1 - torch.tanh(cold[:, None] * inner).square())
+    if mask is not None:
+        pulled = pulled * mask
+    every = torch.ones_like(residual, dtype=torch.bool) if solved is None else solved
+    return pulled * cold[:, None], (pulled * inner).sum(-1), every
 
 
 def _to_couplings(pulled: Tensor, state: Tensor, couplings: list[Tensor]) -> list[Tensor]:

@@ -21,12 +21,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from spinformer._base.precision import full_precision
+from spinformer._base.recording import recording
 from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
 from spinformer.ising.model import Ising
 from spinformer.ising.stopping import all_done
 
 MAX_ITERATIONS = 100
 COMPILED_ITERATIONS = 16  # torch.compile unrolls the loop, so it gets a fixed, smaller number
+RECORDED_ITERATIONS = 32  # a CUDA graph has no condition: so many are always made
 ACCURACY = 1e-4  # largest |A x - b| / |b| of an equation A x = b that counts as solved
 KINDS: dict[str, type[Couplings]] = {"dense": DenseCouplings, "low rank": LowRankCouplings}
 
@@ -126,7 +128,7 @@ def solve_adjoint(
     right = torch.where(converged, root * gradient, 0.0)
     x, solved = _conjugate_gradients(product, right)
     every = False
-    if not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() and not recording():
         every = bool((solved & converged).all())
         if not every:
             x, solved = _at_saddles(product, right, x, solved)
@@ -134,6 +136,12 @@ def solve_adjoint(
     curved = couplings.product(y) + onsager(y) if tap else couplings.product(y)
     adjoint = (gradient + (curved if mask is None else curved * mask[..., None])).squeeze(-1)
     return adjoint, None if every else (solved & converged).flatten()
+
+
+def _iterations() -> int:
+    if torch.compiler.is_compiling():
+        return COMPILED_ITERATIONS
+    return RECORDED_ITERATIONS if recording() else MAX_ITERATIONS
 
 
 def _at_saddles(product: Callable[[Tensor], Tensor], right: Tensor, x: Tensor, solved: Tensor) -> tuple[Tensor, Tensor]:
@@ -155,7 +163,7 @@ def _conjugate_gradients(product: Callable[[Tensor], Tensor], right: Tensor) -> 
     p, square = r, r.square().sum(1, keepdim=True)
     goal, enough = square * (8 * torch.finfo(right.dtype).eps) ** 2, square * ACCURACY**2
     active = square > goal
-    for count in range(COMPILED_ITERATIONS if torch.compiler.is_compiling() else MAX_ITERATIONS):
+    for count in range(_iterations()):
         if all_done(active, count):
             break
         image = product(p)

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from spinformer.kernels.operator import operator
 from spinformer.kernels.pairs import MAX_DRAWS, TILE, gram_of, pulled_pairs
-from spinformer.kernels.players import all_chances
 from spinformer.kernels.support import block, usable
 
 MAX_PLAYERS = 1024
@@ -30,26 +29,28 @@ def control_pairs(
     scale: Tensor,
     mask: Tensor | None,
     counts: Tensor,
+    chances: Tensor,
+    row: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """mean over k of (Delta_ij v - Delta_ij h)(C_k - ij) + BII of h,   v(C) = scale |S_C|
 
     values: (B, n, d); products: S_k . v_i, (B, K, n); inside: membership as numbers, (B, K, n); totals: |S_k|^2,
     (B, K); squares: |v_i|^2, (B, n); align: v_i . sum of all, (B, n); grand: |sum of all|^2, (B,); scale: (B,); mask:
-    bool, (B, n); counts: players, (B,). Returns the means (B, n, n), 0 where i = j and at padding, and what the
-    backward pass needs. Its twin: `estimate_values` with estimator "control".
+    bool, (B, n); counts: players, (B,); chances, row: `Chances` of one player less. Returns the means (B, n, n), 0
+    where i = j and at padding, and what the backward pass needs. Its twin: `estimate_values` with estimator "control".
     """
     from spinformer.kernels.device import controlled_pairs as device
     from spinformer.kernels.device.pairs import forward
 
     (batch, n, _), draws = values.shape, products.shape[1]
-    width, tiles = block(n), -(-n // TILE)
-    chances = all_chances(width, str(values.device))
+    tiles = -(-n // TILE)
     mean, table, closed = values.new_empty(batch, n, n), values.new_empty(batch, n, 4), values.new_empty(batch, 8)
     sizes, gram = inside.sum(-1), gram_of(values)
     given = [tensor.contiguous() for tensor in (products, inside, totals, sizes, squares, scale, align)]
     device.tables[(batch,)](
-        given[4], grand.contiguous(), given[5], counts, chances, table, closed, n, width, N=min(128, block(n))
-    )
+        given[4], grand.contiguous(), given[5], counts, chances, table, closed,
+        n, chances.shape[1], ROW=row, N=min(128, block(n)),
+    )  # fmt: skip
     grid = (batch, tiles * tiles)
     forward[grid](gram, *given[:6], mean, mean, mean, n, draws, tiles, GIBBS=False, I=TILE, num_warps=4)
     device.control[grid](
@@ -74,28 +75,32 @@ def control_pairs_backward(
     sizes: Tensor,
     table: Tensor,
     closed: Tensor,
+    chances: Tensor,
+    row: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of values (through v_i . v_j alone), products, totals, squares, align, grand and scale."""
     from spinformer.kernels.device import controlled_pairs_backward as device
 
     (batch, n, _), draws = values.shape, products.shape[1]
-    width, tiles = block(n), -(-n // TILE)
+    tiles = -(-n // TILE)
     gram = gram_of(values)
     to_squares, to_align, out = torch.empty_like(squares), torch.empty_like(align), values.new_empty(batch, 4)
     to_totals = values.new_empty(batch, tiles, draws)
     parts, rest = values.new_empty(batch, tiles, draws, 12), values.new_empty(batch, tiles, 8)
-    first, *given = [
-        tensor.contiguous() for tensor in (gradient, products, inside, totals, sizes, squares, align, scale)
-    ]
-    to_gram, to_products, own = pulled_pairs(first, gram, *given[:5], given[6], gram, gram, mask, gibbs=False)
+    first, scale, align = gradient.contiguous(), scale.contiguous(), align.contiguous()
+    products, inside, totals, squares = (x.contiguous() for x in (products, inside, totals, squares))
+    to_gram, to_products, own = pulled_pairs(
+        first, gram, products, inside, totals, sizes, squares, scale, gram, gram, mask, gibbs=False
+    )
     device.control_backward[(batch, tiles)](
-        first, gram, *given[:6], squares if mask is None else mask.contiguous(), table, closed, own,
+        first, gram, products, inside, totals, sizes, squares, align,
+        squares if mask is None else mask.contiguous(), table, closed, own,
         to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, draws, tiles,
         MASKED=mask is not None, I=TILE, K=block(draws), num_warps=4,
     )  # fmt: skip
     device.tables_backward[(batch,)](
-        parts, rest, sizes, given[6], counts, all_chances(width, str(values.device)), closed, out,
-        n, draws, tiles, width, K=block(draws), N=min(128, block(n)),
+        parts, rest, sizes, scale, counts, chances, closed, out,
+        n, draws, tiles, chances.shape[1], ROW=row, K=block(draws), N=min(128, block(n)),
     )  # fmt: skip
     return (
         torch.bmm(to_gram, values),
@@ -130,14 +135,17 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    values, products, inside, totals, squares, align, _, scale, mask, counts = inputs
-    ctx.save_for_backward(values, products, inside, totals, squares, align, scale, mask, counts, *output[1:])
+    values, products, inside, totals, squares, align, _, scale, mask, counts, chances, ctx.row = inputs
+    kept = (values, products, inside, totals, squares, align, scale, mask, counts, *output[1:], chances)
+    ctx.save_for_backward(*kept)
     ctx.mark_non_differentiable(*output[1:])
 
 
 def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> Any:
-    values, products, totals, squares, align, grand, scale = control_pairs_backward(gradient, *ctx.saved_tensors)
-    return values, products, None, totals, squares, align, grand, scale, None, None
+    values, products, totals, squares, align, grand, scale = control_pairs_backward(
+        gradient, *ctx.saved_tensors, ctx.row
+    )
+    return values, products, None, totals, squares, align, grand, scale, None, None, None, None
 
 
 control_pairs.register_autograd(_slopes, setup_context=_keep)

@@ -1,17 +1,15 @@
 """Shapley and Banzhaf values of norm games with their control variate: a few launches, nothing of size K n d kept."""
 
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from spinformer._base.binomial import fair_coins
+from spinformer.kernels.chances import WIDE
 from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
 MAX_BUDGET = 256
-WIDE = 2048  # players up to which the chances of all counts are kept in one table
 
 
 def can_value_players(values: Tensor, budget: int) -> bool:
@@ -19,37 +17,9 @@ def can_value_players(values: Tensor, budget: int) -> bool:
     return usable(values) and budget <= MAX_BUDGET
 
 
-@lru_cache(maxsize=16)
-def all_chances(width: int, device: str) -> Tensor:
-    """P(|T| = t) of a fair coin for each of the others, a row for each number of players: (width + 1, width)."""
-    with torch.inference_mode(False), torch.no_grad():
-        count = torch.arange(width + 1, dtype=torch.float64, device=device)[:, None]
-        return _chances(count, width)
-
-
-def _chances(count: Tensor, width: int) -> Tensor:
-    return fair_coins((count - 1).clamp_min(0), torch.arange(width, dtype=torch.float64, device=count.device))
-
-
-def _table(counts: Tensor, n: int, masked: bool) -> tuple[Tensor, int, Tensor]:
-    """Chances, the length of their rows, and the row of each game."""
-    if n <= WIDE:
-        return all_chances(block(n), str(counts.device)), block(n), counts
-    if not masked:
-        return _one_row(n, str(counts.device)), n, torch.zeros_like(counts)
-    return _chances(counts.double()[:, None], n), n, torch.arange(len(counts), device=counts.device)
-
-
-@lru_cache(maxsize=16)
-def _one_row(n: int, device: str) -> Tensor:
-    with torch.inference_mode(False), torch.no_grad():
-        return _chances(torch.full((1, 1), float(n), dtype=torch.float64, device=device), n)
-
-
-def _word(code: int) -> int:
-    """The low 32 bits as a signed number: an argument of one type, whatever the seed is."""
-    low = code & 0xFFFFFFFF
-    return low - (low >> 31 << 32)
+def _across(n: int) -> dict[str, int]:
+    """Blocks of players, and warps, of the one program of a game that meets them all."""
+    return {"N": min(128, block(n)), "num_warps": 4} if n <= WIDE else {"N": 1024, "num_warps": 16}
 
 
 @operator("value_players")
@@ -61,37 +31,38 @@ def value_players(
     counts: Tensor,
     rank: Tensor | None,
     seed: Tensor,
+    chances: Tensor,
+    row: int,
     budget: int,
     shared: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """mean over k of (Delta_i v(T_k) - Delta_i h(T_k)) + the index of h, for SV and BV, v(C) = scale |S_C|
 
     values: (B, n, d), 0 at padding; squares: |v_i|^2, (B, n); scale: (B,); mask: bool, (B, n); counts: players, (B,);
-    rank: whose random numbers a player takes, (B, n), by column if None; seed: one integer, on the CPU. Returns the
-    values (B, 2, n); of BV's coalitions S_k . v_i, (B, K, n), and |S_k|^2, (B, K); of the coalition of all the same,
-    (B, n) and (B,); membership as numbers in SV's, in BV's and in that of all, (B, 2 K + 1, n); and what the backward
-    pass needs. Its twin: `spinformer.games.one_pass`.
+    rank: whose random numbers a player takes, (B, n), by column if None; seed: one integer; chances, row: `Chances`.
+    Returns the values (B, 2, n); of BV's coalitions S_k . v_i, (B, K, n), and |S_k|^2, (B, K); of the coalition of all
+    the same, (B, n) and (B,); membership as numbers in SV's, in BV's and in that of all, (B, 2 K + 1, n); and what the
+    backward pass needs. Its twin: `spinformer.games.one_pass`.
     """
     from spinformer.kernels.device import players as device
 
     (batch, n, d), draws = values.shape, 2 * budget + 1
     values = values.contiguous()
-    codes = [_word(one >> shift) for one in (int(seed), int(seed) + 1) for shift in (0, 32)]
+    code = seed if seed.device == values.device else seed.new_full((), int(seed), device=values.device)
     inside = values.new_empty(batch, draws, n)
     size, blank = min(128, block(n)), squares
     grid = (batch, -(-n // size))
     device.coalitions[grid](
-        *codes, blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
+        code, blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
         n, budget, RANKED=rank is not None, MASKED=mask is not None, SHARED=shared, K=block(draws), N=size,
     )  # fmt: skip
     sums = torch.bmm(inside, values)
     products = torch.bmm(sums, values.mT)
-    totals, sizes = values.new_empty(batch, draws), values.new_empty(batch, draws)
-    means = values.new_empty(batch, 16)
-    chances, width, rows = _table(counts, n, mask is not None)
+    totals, means, counted = values.new_empty(batch, draws), values.new_empty(batch, 16), n > WIDE
+    sizes = inside.sum(-1) if counted else values.new_empty(batch, draws)
     device.scalars[(batch,)](
-        sums, inside, squares.contiguous(), scale.contiguous(), chances, counts, rows, totals, sizes, means,
-        n, d, draws, width, K=block(draws), D=min(64, block(d)), N=min(128, block(n)),
+        sums, inside, squares.contiguous(), scale.contiguous(), chances, counts, totals, sizes, means,
+        n, d, draws, chances.shape[1], ROW=row, COUNTED=counted, K=block(draws), D=min(64, block(d)), **_across(n),
     )  # fmt: skip
     result = values.new_empty(batch, 2, n)
     device.marginals[grid](
@@ -122,6 +93,8 @@ def value_players_backward(
     sums: Tensor,
     sizes: Tensor,
     means: Tensor,
+    chances: Tensor,
+    row: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of values, squares and scale; to_products, to_totals, to_align, to_grand: those from elsewhere."""
     from spinformer.kernels.device import players_backward as device
@@ -142,11 +115,10 @@ def value_players_backward(
         scale, counts, means, masked, whole_products, to_squares, part_totals, parts, closed, n, budget, blocks,
         MASKED=mask is not None, GIVEN=to_products is not None, N=size,
     )  # fmt: skip
-    chances, width, rows = _table(counts, n, mask is not None)
     device.scalars_backward[(batch,)](
         parts, closed, part_totals, given if to_totals is None else to_totals.contiguous(), means, sizes, scale,
-        chances, counts, rows, whole_totals, out, n, budget, blocks, width,
-        GIVEN=to_totals is not None, K=block(draws), N=min(128, block(n)),
+        chances, counts, whole_totals, out, n, budget, blocks, chances.shape[1],
+        ROW=row, GIVEN=to_totals is not None, K=block(draws), **_across(n),
     )  # fmt: skip
     if to_align is not None:
         whole_products[:, -1] += to_align
@@ -160,8 +132,9 @@ def value_players_backward(
 
 @value_players.register_fake
 def _(
-    values: Tensor, squares: Tensor, scale: Any, mask: Any, counts: Any, rank: Any, seed: Any, budget: int, shared: Any
-) -> Any:
+    values: Tensor, squares: Any, scale: Any, mask: Any, counts: Any, rank: Any, seed: Any, chances: Any, row: Any,
+    budget: int, shared: Any,
+) -> Any:  # fmt: skip
     (batch, n, d), draws = values.shape, 2 * budget + 1
     given = [(batch, 2, n), (batch, budget, n), (batch, budget), (batch, n), (batch,), (batch, draws, n)]
     kept = [(batch, draws, n), (batch, draws), (batch, draws, d), (batch, draws), (batch, 16)]
@@ -174,8 +147,8 @@ def _(gradient: Any, *rest: Any) -> Any:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    values, squares, scale, mask, counts, *_ = inputs
-    ctx.save_for_backward(values, squares, scale, mask, counts, *output[5:])
+    values, squares, scale, mask, counts, _, _, chances, ctx.row, *_ = inputs
+    ctx.save_for_backward(values, squares, scale, mask, counts, *output[5:], chances)
     ctx.mark_non_differentiable(*output[5:])
     ctx.set_materialize_grads(False)
 
@@ -185,9 +158,9 @@ def _slopes(ctx: Any, gradient: Any, to_products: Any, to_totals: Any, to_align:
     if gradient is None:
         gradient = values.new_zeros(values.shape[0], 2, values.shape[1])
     slopes = value_players_backward(
-        gradient, to_products, to_totals, to_align, to_grand, values, squares, scale, mask, counts, *output
+        gradient, to_products, to_totals, to_align, to_grand, values, squares, scale, mask, counts, *output, ctx.row
     )
-    return (*slopes, *[None] * 6)
+    return (*slopes, *[None] * 8)
 
 
 value_players.register_autograd(_slopes, setup_context=_keep)

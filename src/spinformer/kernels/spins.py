@@ -1,11 +1,10 @@
 """Mean fields, their adjoints and the couplings' norm: all iterations of a sample in one launch."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
 RESIDENT, STREAMED, FACTORS = range(3)
@@ -158,11 +157,10 @@ def solve_adjoint(
     return to_fields, to_cold, solved
 
 
-@operator("leading_vector")
 def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     """The unit vector x of largest |x' J x| in the span of |J 1|, J |J 1|, ..., (B, n)
 
-    inverse_unit: a power of two, (B,), that brings J near 1. Its twin: `spinformer.ising.lanczos.leading_vector`.
+    inverse_unit: a power of two, (B,), that brings J near 1. Its twin: `spinformer.ising.lanczos`.
     """
     from spinformer.kernels.device import leading as device
 
@@ -174,6 +172,11 @@ def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     return result
 
 
-@leading_vector.register_fake
-def _(couplings: Any, inverse_unit: Tensor) -> Tensor:
-    return couplings[0].new_empty(couplings[0].shape[:2])
+def top_vector(small: Tensor) -> Tensor:
+    """The leading eigenvector of matrices of at most LANCZOS_STEPS rows, (B, k, k) -> (B, k), of any length."""
+    from spinformer.kernels.device import leading as device
+
+    batch, size, _ = small.shape
+    result = small.new_empty(batch, size)
+    device.top[(batch,)](small.contiguous(), result, size, num_warps=1)
+    return result

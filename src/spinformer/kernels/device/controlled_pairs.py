@@ -15,14 +15,14 @@ import triton
 import triton.language as tl
 
 from spinformer.kernels.device.pairs import _places, _tile
-from spinformer.kernels.device.players import _tangent
+from spinformer.kernels.device.players import _row, _tangent
 
 
 @triton.jit
-def tables(squares, grand, scale, counts, chances, table, closed, n, width, N: tl.constexpr):
+def tables(squares, grand, scale, counts, chances, table, closed, n, width, ROW: tl.constexpr, N: tl.constexpr):
     """Of one game: a'', b'', b'_(t+1) and b_(t+2) for every t < n, (n, 4), and eight numbers of BII of h.
 
-    chances: as in `players`, by the number of players.
+    chances: as in `players`, of one player less.
     """
     game = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
@@ -35,7 +35,7 @@ def tables(squares, grand, scale, counts, chances, table, closed, n, width, N: t
     players = tl.load(counts + game)
     count, sigma = players.to(tl.float64), tl.load(scale + game).to(tl.float64)
     others = tl.maximum(count - 2, 0)
-    row = tl.maximum(players - 1, 0).to(tl.int64) * width
+    row = _row(players - 1, game, ROW) * width
     zero = tl.zeros((N,), tl.float64)
     s0, s1, s2, s3, s4, s5 = zero, zero, zero, zero, zero, zero
     for start in range(0, n, N):

@@ -6,6 +6,7 @@ import triton.language as tl
 from spinformer.kernels.device.controlled_pairs import _factors, _rows
 from spinformer.kernels.device.pairs import _places
 from spinformer.kernels.device.pairs_backward import _slope
+from spinformer.kernels.device.players import _row
 from spinformer.kernels.device.players_backward import _to_levels
 
 
@@ -107,7 +108,8 @@ def _second_to_levels(by_step, by_bend, by_first, by_slope, t, count, squares, p
 
 @triton.jit
 def tables_backward(
-    parts, rest, sizes, scale, counts, chances, closed, out, n, draws, tiles, width, K: tl.constexpr, N: tl.constexpr,
+    parts, rest, sizes, scale, counts, chances, closed, out, n, draws, tiles, width,
+    ROW: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Of one game: gradients of G (less that of P), P and scale, from the sums of all blocks."""
     game = tl.program_id(0).to(tl.int64)
@@ -136,7 +138,7 @@ def tables_backward(
             to_pairs += tl.where(real, p, 0.0)
             to_scale += tl.where(real, c, 0.0)
     others = tl.maximum(count - 2, 0)
-    row = tl.maximum(players - 1, 0).to(tl.int64) * width
+    row = _row(players - 1, game, ROW) * width
     bend_one = by_constant * all_squares - by_square
     bend_two = by_constant * all_pairs - 2 * by_across + 2 * by_gram
     first_one = 2 * by_across - 4 * by_gram

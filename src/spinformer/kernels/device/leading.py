@@ -13,6 +13,30 @@ def _unit(x):
 
 
 @triton.jit
+def _top(small):
+    """The leading eigenvector of a matrix of SLOTS rows: a high power of it is the projector on such vectors."""
+    slot = tl.arange(0, SLOTS)
+    for power in range(30):
+        small = tl.sum(small[:, :, None] * small[None, :, :], 1)
+        small = small / tl.maximum(tl.max(tl.max(tl.abs(small), 1), 0), TINY)
+    lengths = tl.sum(small * small, 0)
+    best = slot == tl.argmax(lengths, 0)
+    return tl.sum(tl.where(best[None, :], small, 0.0), 1)
+
+
+@triton.jit
+def top(small, result, size):
+    """`_top` of the symmetric part of each matrix of `size` rows, at most SLOTS."""
+    sample = tl.program_id(0).to(tl.int64)
+    slot = tl.arange(0, SLOTS)
+    known = (slot < size)[:, None] & (slot < size)[None, :]
+    spot = small + sample * size * size
+    upper = tl.load(spot + slot[:, None] * size + slot[None, :], known, 0.0)
+    lower = tl.load(spot + slot[None, :] * size + slot[:, None], known, 0.0)
+    tl.store(result + sample * size + slot, _top((upper + lower) / 2), slot < size)
+
+
+@triton.jit
 def _leading(
     matrix, couplings, weights, diagonal, scratch, scale, n, rank,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
@@ -43,12 +67,7 @@ def _leading(
         along = tl.sum(basis * image[None, :], 1)
         small = tl.where(chosen[None, :], along[:, None], small)
     small = (small + tl.trans(small)) / 2
-    for power in range(30):  # a high power of J within the basis is the projector on its leading eigenvectors
-        small = tl.sum(small[:, :, None] * small[None, :, :], 1)
-        small = small / tl.maximum(tl.max(tl.max(tl.abs(small), 1), 0), TINY)
-    lengths = tl.sum(small * small, 0)
-    best = slot == tl.argmax(lengths, 0)
-    share = tl.sum(tl.where(best[None, :], small, 0.0), 1)
+    share = _top(small)
     return _unit(tl.sum(basis * share[:, None], 0))
 
 

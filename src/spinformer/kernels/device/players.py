@@ -12,6 +12,17 @@ import triton
 import triton.language as tl
 
 FLOOR = tl.constexpr(1e-2)
+BY_COUNT, BY_GAME = tl.constexpr(0), tl.constexpr(1)
+
+
+@triton.jit
+def _row(players, game, ROW: tl.constexpr):
+    """The row of a table of chances: that of the number of players, of the game, or the only one."""
+    if ROW == BY_COUNT:
+        return tl.maximum(players, 0).to(tl.int64)
+    if ROW == BY_GAME:
+        return game
+    return game * 0
 
 
 @triton.jit
@@ -35,13 +46,13 @@ def _uniform(first, second, column):
     return ((bits >> 8).to(tl.float32) + 0.5) * 5.9604644775390625e-08
 
 
-@triton.jit(do_not_specialize=["sv_low", "sv_high", "bv_low", "bv_high"])
+@triton.jit
 def coalitions(
-    sv_low, sv_high, bv_low, bv_high, rank, mask, inside, n, budget,
+    seed, rank, mask, inside, n, budget,
     RANKED: tl.constexpr, MASKED: tl.constexpr, SHARED: tl.constexpr,
     K: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
-    """Membership, (B, 2 K + 1, n): K coalitions of SV, K of BV, and all.
+    """Membership, (B, 2 K + 1, n): K coalitions of SV from the seed, K of BV from the seed + 1, and all.
 
     Each odd one is the reflection of the one before.
     """
@@ -52,8 +63,8 @@ def coalitions(
     banzhaf = k >= budget
     draw = tl.where(banzhaf, k - budget, k)
     odd = (draw & 1) == 1
-    low = tl.where(banzhaf, bv_low, sv_low).to(tl.uint32)
-    high = tl.where(banzhaf, bv_high, sv_high).to(tl.uint32)
+    code = tl.load(seed) + banzhaf.to(tl.int64)
+    low, high = (code & 0xFFFFFFFF).to(tl.uint32), (code >> 32).to(tl.uint32)
     row = game.to(tl.uint32)
     if SHARED:
         row = row * 0
@@ -105,12 +116,12 @@ def _tangent(t, count, squares, pairs, scale):
 
 @triton.jit
 def scalars(
-    sums, inside, squares, scale, chances, counts, rows, totals, sizes, out,
-    n, d, draws, width, K: tl.constexpr, D: tl.constexpr, N: tl.constexpr,
+    sums, inside, squares, scale, chances, counts, totals, sizes, out,
+    n, d, draws, width, ROW: tl.constexpr, COUNTED: tl.constexpr, K: tl.constexpr, D: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Of one game: |S_k|^2, |C_k|, and with G, P and n the ten means of the control variate, SV's and BV's.
 
-    chances: P(|T| = t) of BV, float64, in rows of `width`; rows: the row of each game.
+    chances: P(|T| = t) of BV, float64, in rows of `width`; ROW: which row is a game's; COUNTED: |C_k| is known.
     """
     game = tl.program_id(0).to(tl.int64)
     k, column, i = tl.arange(0, K), tl.arange(0, D), tl.arange(0, N)
@@ -123,18 +134,20 @@ def scalars(
     whole = tl.zeros((N,), tl.float64)
     for start in range(0, n, N):
         place = start + i
-        keep = (k < draws)[:, None] & (place < n)[None, :]
-        size += tl.sum(tl.load(inside + (game * draws + k[:, None]) * n + place[None, :], keep, 0.0), 1)
+        if not COUNTED:
+            keep = (k < draws)[:, None] & (place < n)[None, :]
+            size += tl.sum(tl.load(inside + (game * draws + k[:, None]) * n + place[None, :], keep, 0.0), 1)
         whole += tl.load(squares + game * n + place, place < n, 0.0).to(tl.float64)
     tl.store(totals + game * draws + k, total, k < draws)
-    tl.store(sizes + game * draws + k, size, k < draws)
+    if not COUNTED:
+        tl.store(sizes + game * draws + k, size, k < draws)
     last = k == draws - 1
     all_squares = tl.sum(whole, 0)
     all_pairs = tl.sum(tl.where(last, total.to(tl.float64), 0.0), 0) - all_squares
     count = tl.load(counts + game).to(tl.float64)
     sigma = tl.load(scale + game).to(tl.float64)
     others = count - 1
-    row = tl.load(rows + game).to(tl.int64) * width
+    row = _row(tl.load(counts + game), game, ROW) * width
     zero = tl.zeros((N,), tl.float64)
     s0, s1, s2, s3, s4 = zero, zero, zero, zero, zero
     z0, z1, z2, z3, z4 = zero, zero, zero, zero, zero

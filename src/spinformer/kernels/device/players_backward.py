@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.players import _around, _inverse, _level, _tangent
+from spinformer.kernels.device.players import _around, _inverse, _level, _row, _tangent
 
 FLOOR = tl.constexpr(1e-2)
 
@@ -102,8 +102,8 @@ def _to_levels(by_step, by_bend, by_slope, t, count, squares, pairs, scale):
 
 @triton.jit
 def scalars_backward(
-    parts, closed_parts, to_totals, to_given, means, sizes, scale, chances, counts, rows, all_to_totals, out,
-    n, budget, blocks, width, GIVEN: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
+    parts, closed_parts, to_totals, to_given, means, sizes, scale, chances, counts, all_to_totals, out,
+    n, budget, blocks, width, ROW: tl.constexpr, GIVEN: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Of one game: gradients of |S_k|^2, of G (less that of P), and of scale. to_given: as in `marginals_backward`."""
     game = tl.program_id(0).to(tl.int64)
@@ -144,7 +144,7 @@ def scalars_backward(
     to_scale = tl.sum(tl.where(real, c0 + c1 + own, 0.0), 0)
     # the control variate's own index
     others = count - 1
-    row = tl.load(rows + game).to(tl.int64) * width
+    row = _row(tl.load(counts + game), game, ROW) * width
     sum_squares, sum_pairs, sum_scale = (
         tl.zeros((N,), tl.float64),
         tl.zeros((N,), tl.float64),
