@@ -3,12 +3,30 @@
 Through torch.library a call costs several times what its launches do, so eager calls go past it.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+
+class _Depth(threading.local):
+    depth = 0
+
+
+_GRAPH = _Depth()
+
+
+class _Graph:
+    """Operators that are called within the block become nodes: the gradient of a node is traced without Python."""
+
+    def __enter__(self) -> None:
+        _GRAPH.depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        _GRAPH.depth -= 1
 
 
 class Operator:
@@ -29,12 +47,17 @@ class Operator:
 
     def register_autograd(self, slopes: Callable[..., Sequence[Any]], *, setup_context: Callable[..., None]) -> None:
         """As `torch.library.register_autograd`."""
-        self.node.register_autograd(slopes, setup_context=setup_context)
+
+        def within_graph(ctx: Any, *gradients: Any) -> Sequence[Any]:
+            with _Graph():
+                return slopes(ctx, *gradients)
+
+        self.node.register_autograd(within_graph, setup_context=setup_context)
         self.keep, self.slopes = setup_context, slopes
 
     def __call__(self, *arguments: Any) -> Any:
         """What the function gives, with its gradient."""
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or _GRAPH.depth:
             return self.node(*arguments)
         if self.slopes is None or not torch.is_grad_enabled():
             return self.function(*arguments)
