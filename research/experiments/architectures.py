@@ -159,7 +159,8 @@ def _add_words(own: Any, texts: Sequence[str], vocabulary: int) -> list[tuple[st
     known = {piece for piece, _ in pieces}
     cut, plain = own.pre_tokenizer.pre_tokenize_str, own.normalizer.normalize_str
     counts = Counter(word for text in texts for word, _ in cut(plain(text)))
-    words = [(word, log(count / counts.total())) for word, count in counts.most_common() if word not in known]
+    total = counts.total()
+    words = [(word, log(count / total)) for word, count in counts.most_common() if word not in known]
     return pieces + words[: vocabulary - len(pieces)]
 
 
@@ -176,7 +177,7 @@ def make_model(architecture: Architecture, tokenizer: Any, names: Sequence[str],
 
 
 def start_from_vectors(model: Any, tokenizer: Any, vectors: "WordVectors") -> int:
-    """Each token that is a whole word takes that word's vector, in its first dimensions; returns how many do.
+    """Each token that is a whole word takes that word's vector, with zeros after it; returns how many do.
 
     A word is what the model's own tokenizer makes one token of, so its marks of pieces and spaces need no care.
     """
@@ -190,8 +191,9 @@ def start_from_vectors(model: Any, tokenizer: Any, vectors: "WordVectors") -> in
     tokens = {
         row[0]: index for index, row in reversed(list(enumerate(pieces))) if len(row) == 1 and row[0] not in RESERVED
     }
+    padded = functional.pad(rows[list(tokens.values())], (0, weight.shape[1] - vectors.dim))
     with torch.no_grad():
-        weight[list(tokens), : vectors.dim] = rows[list(tokens.values())].to(weight)
+        weight[list(tokens)] = padded.to(weight)
     return len(tokens)
 
 
