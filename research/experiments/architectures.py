@@ -104,11 +104,12 @@ class Lessons:
 
 def teacher_answers(folder: Path, train: Texts, device: str | None) -> Tensor:
     """The probabilities that a trained classifier gives the classes of each text, in the order of the texts' names."""
+    from spinformer.evaluate.answers.class_mapping import class_names
     from spinformer.models.loading import load_classifier
     from spinformer.models.predict import predict
 
     model, tokenizer = load_classifier(folder, device=device)
-    names = [model.config.id2label[index] for index in range(model.config.num_labels)]
+    names = class_names(model)
     if sorted(names) != sorted(train.names):
         raise ValueError(
             f"{folder}: expected a teacher of the classes {', '.join(train.names)}; got {', '.join(names)}"
