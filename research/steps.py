@@ -213,6 +213,7 @@ STEPS: tuple[Step, ...] = (
             *("reproduce", "architectures", "--train", "{data}/sst2_train.jsonl.gz"),
             *("--test", "{data}/sst2_dev.jsonl.gz"),
         ),
+        ("vectors",),
         folder="architectures",
         gpu=True,
     ),

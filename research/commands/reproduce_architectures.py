@@ -3,18 +3,24 @@
 Each is made from its configuration class, trained on TRAIN until it classifies, grounded on the same texts and
 explained. Models and game heads in RUNS are not trained again and measurements in RUNS/measured are not repeated, so a
 run that was stopped continues. Needs single texts with labels, such as those of SST-2.
+
+No weights of the models are pretrained. With --vectors, the embedding of each token that is a whole word starts from
+the vector of that word in a GloVe file. With --teacher, a model learns the answers of a trained classifier beside the
+labels.
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from research.commands.options import add_results
-from research.experiments.architectures import ARCHITECTURES, MAX_LENGTH, train_architecture
+from research.experiments.architectures import ARCHITECTURES, MAX_LENGTH, Lessons, teacher_answers, train_architecture
 from spinformer._base import records
+from spinformer._base.files import sha256
 from spinformer._base.parallel import run_tasks
 from spinformer._base.progress import progress
-from spinformer.cli.options import add_device
+from spinformer.cli.options import add_device, weight_digests
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
 from spinformer.training.game import GroundingOptions
@@ -26,13 +32,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--train", required=True, help="file of texts with labels to train and ground on")
     parser.add_argument("--test", required=True, help="file of texts with labels to measure on")
+    parser.add_argument("--vectors", type=Path, help="GloVe file that the embeddings of words start from")
+    parser.add_argument(
+        "--teacher", type=Path, help="folder of a classifier whose answers are learnt beside the labels"
+    )
     parser.add_argument("--only", nargs="+", choices=tuple(ARCHITECTURES), help="of these architectures (default all)")
     parser.add_argument("--count", type=int, default=300, help="texts to measure explanations on (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=6, help="epochs of training (default %(default)s)")
     parser.add_argument("--rate", type=float, default=1e-3, help="learning rate of training (default %(default)s)")
     parser.add_argument("--ground-epochs", type=int, default=3, help="epochs of grounding (default %(default)s)")
     parser.add_argument(
-        "--batch-size", type=int, default=128, help="texts in one update of either (default %(default)s)"
+        "--batch-size", type=int, default=256, help="texts in one update of either (default %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0, help="random seed (default %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="architectures at a time (default %(default)s)")
@@ -48,14 +58,15 @@ def run(args: argparse.Namespace) -> int:
         if part.labels is None or part.paired:
             raise ValueError(f"{part.source}: expected single texts with labels")
     names = [name for name in ARCHITECTURES if args.only is None or name in args.only]
-    results = run_tasks(_measured, [(args, texts, name) for name in names], processes=args.jobs)
+    lessons = _lessons(args, texts[0], names)
+    results = run_tasks(_measured, [(args, texts, lessons, name) for name in names], processes=args.jobs)
     outcomes = {names[index]: result() for index, result in progress(results, "architectures", len(names))}
     path = records.write(
         "architectures",
         {"architectures": {name: outcomes[name] for name in names}},
         command=COMMAND,
         config=_config(args),
-        data=dict(texts[0].digests + texts[1].digests),
+        data=dict(texts[0].digests + texts[1].digests) | _digests(args),
         directory=args.results,
     )
     for name in names:
@@ -66,22 +77,42 @@ def run(args: argparse.Namespace) -> int:
 
 def _config(args: argparse.Namespace) -> dict[str, Any]:
     names = ("count", "epochs", "rate", "ground_epochs", "batch_size", "seed")
-    return {name: getattr(args, name) for name in names}
+    aids = {name: getattr(args, name).name for name in ("vectors", "teacher") if getattr(args, name)}
+    return {name: getattr(args, name) for name in names} | aids
 
 
-def _measured(args: argparse.Namespace, texts: tuple[Texts, Texts], name: str) -> dict[str, Any]:
+def _digests(args: argparse.Namespace) -> dict[str, str]:
+    """The sha256 of the files beside the texts that the models learn from."""
+    vectors = {args.vectors.name: sha256(args.vectors)} if args.vectors else {}
+    return vectors | (weight_digests(str(args.teacher)) if args.teacher else {})
+
+
+def _lessons(args: argparse.Namespace, train: Texts, names: Sequence[str]) -> Lessons:
+    """What the models learn from beside texts and labels; nothing if they are all trained already."""
+    from spinformer.models.baselines.vectors import read_vectors
+
+    if all((args.runs / name / "config.json").is_file() for name in names):
+        return Lessons()
+    return Lessons(
+        vectors=read_vectors(args.vectors) if args.vectors else None,
+        answers=teacher_answers(args.teacher, train, args.device) if args.teacher else None,
+    )
+
+
+def _measured(args: argparse.Namespace, texts: tuple[Texts, Texts], lessons: Lessons, name: str) -> dict[str, Any]:
     """The outcome of one architecture, from file if it is there."""
     train, test = texts
+    learnt = {"train": train.fingerprint(labelled=True), "test": test.fingerprint(labelled=True)} | _digests(args)
     return records.once(
         name,
-        lambda: _measure(args, train, test, name),
+        lambda: _measure(args, train, test, lessons, name),
         command=COMMAND,
-        config={**_config(args), "train": train.fingerprint(labelled=True), "test": test.fingerprint(labelled=True)},
+        config=_config(args) | learnt,
         directory=args.runs / "measured",
     )
 
 
-def _measure(args: argparse.Namespace, train: Texts, test: Texts, name: str) -> dict[str, Any]:
+def _measure(args: argparse.Namespace, train: Texts, test: Texts, lessons: Lessons, name: str) -> dict[str, Any]:
     from research.experiments.grounding import Trial, measure_frozen
     from spinformer.evaluate.answers.evaluation import evaluate
     from spinformer.models.loading import load_classifier
@@ -92,6 +123,7 @@ def _measure(args: argparse.Namespace, train: Texts, test: Texts, name: str) -> 
             name,
             train,
             folder,
+            lessons,
             epochs=args.epochs,
             batch_size=args.batch_size,
             rate=args.rate,

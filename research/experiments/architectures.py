@@ -4,10 +4,13 @@ There are no pretrained weights of most of them here, and what a game head has t
 tokens, padding, is the same in a small model.
 """
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -19,12 +22,17 @@ from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.training.schedule import schedule
 
-VOCABULARY, MAX_LENGTH = 8000, 96
+if TYPE_CHECKING:
+    from spinformer.models.baselines.vectors import WordVectors
+
+VOCABULARY, MAX_LENGTH = 20000, 96  # most words of SST-2 are one token each
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-PAD, UNKNOWN, START, END, MASK = range(len(SPECIAL))
+PAD, UNKNOWN, START, END, MASK = RESERVED = range(len(SPECIAL))
 HIDDEN_TOKENS = (
     0.15  # part of the tokens that are hidden in training: a model from nothing learns single words by heart
 )
+
+TEACHER_WEIGHT = 0.7  # part of a target that is the teacher's answer, the rest the label
 
 SIZES = {"hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 512}
 ENDS = {"bos_token_id": START, "eos_token_id": END}
@@ -84,6 +92,32 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 }
 
 
+@dataclass(frozen=True)
+class Lessons:
+    """What a model learns from beside texts and labels. vectors: of words, which its embeddings start from; answers:
+    the probabilities that a teacher gives the classes of each text.
+    """
+
+    vectors: "WordVectors | None" = None
+    answers: Tensor | None = None
+
+
+def teacher_answers(folder: Path, train: Texts, device: str | None) -> Tensor:
+    """The probabilities that a trained classifier gives the classes of each text, in the order of the texts' names."""
+    from spinformer.evaluate.answers.class_mapping import class_names
+    from spinformer.models.loading import load_classifier
+    from spinformer.models.predict import predict
+
+    model, tokenizer = load_classifier(folder, device=device)
+    names = class_names(model)
+    if sorted(names) != sorted(train.names):
+        raise ValueError(
+            f"{folder}: expected a teacher of the classes {', '.join(train.names)}; got {', '.join(names)}"
+        )
+    logits = predict(model, tokenizer, train, batch_size=512, max_length=MAX_LENGTH).logits
+    return logits[:, [names.index(name) for name in train.names]].softmax(-1)
+
+
 def make_tokenizer(architecture: Architecture, texts: Sequence[str], vocabulary: int = VOCABULARY) -> Any:
     """A tokenizer of the architecture's kind, learnt from the texts."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -99,10 +133,13 @@ def make_tokenizer(architecture: Architecture, texts: Sequence[str], vocabulary:
         own, trainer = Tokenizer(models.BPE()), trainers.BpeTrainer(**common, initial_alphabet=alphabet)
         own.pre_tokenizer, own.decoder = pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel()
     else:
+        common["vocab_size"] = vocabulary // 2
         own, trainer = Tokenizer(models.Unigram()), trainers.UnigramTrainer(**common, unk_token="[UNK]")
         own.pre_tokenizer, own.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     own.normalizer = normalizers.Lowercase()
     own.train_from_iterator(texts, trainer)
+    if architecture.pieces == "unigram":
+        own.model = models.Unigram(_add_words(own, texts, vocabulary), UNKNOWN, False)
     if architecture.ends != "none":
         single = "[CLS] $A [SEP]" if architecture.ends == "both" else "$A [SEP]"
         own.post_processor = processors.TemplateProcessing(
@@ -111,6 +148,21 @@ def make_tokenizer(architecture: Architecture, texts: Sequence[str], vocabulary:
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
     inputs = ["input_ids", "attention_mask"]
     return PreTrainedTokenizerFast(tokenizer_object=own, eos_token="[SEP]", model_input_names=inputs, **names)
+
+
+def _add_words(own: Any, texts: Sequence[str], vocabulary: int) -> list[tuple[str, float]]:
+    """The pieces of a Unigram tokenizer and then the most frequent words, each with the logarithm of its part.
+
+    The trainer counts a piece once for each different word that has it, so a word that is part of no other is never a
+    piece to it, however frequent: on SST-2 most words, and even the full stop, would be cut.
+    """
+    pieces = [(piece, score) for piece, score in json.loads(own.to_str())["model"]["vocab"]]
+    known = {piece for piece, _ in pieces}
+    cut, plain = own.pre_tokenizer.pre_tokenize_str, own.normalizer.normalize_str
+    counts = Counter(word for text in texts for word, _ in cut(plain(text)))
+    total = counts.total()
+    words = [(word, log(count / total)) for word, count in counts.most_common() if word not in known]
+    return pieces + words[: vocabulary - len(pieces)]
 
 
 def make_model(architecture: Architecture, tokenizer: Any, names: Sequence[str], seed: int = 0) -> Any:
@@ -125,17 +177,58 @@ def make_model(architecture: Architecture, tokenizer: Any, names: Sequence[str],
         )
 
 
-def fit(
-    model: Any, tokenizer: Any, train: Texts, *, epochs: int, batch_size: int, rate: float, seed: int, device: str
-) -> None:
-    """Cross-entropy with AdamW, a part of the tokens hidden."""
+def start_from_vectors(model: Any, tokenizer: Any, vectors: "WordVectors") -> int:
+    """Each token that is a whole word takes that word's vector, with zeros after it; returns how many do.
+
+    A word is what the model's own tokenizer makes one token of, so its marks of pieces and spaces need no care.
+    """
+    from spinformer.models.baselines.vectors import with_vocabulary
+
+    weight = model.get_input_embeddings().weight
+    if vectors.dim > weight.shape[1]:
+        raise ValueError(f"expected word vectors of at most {weight.shape[1]} dimensions; got {vectors.dim}")
+    words, rows = with_vocabulary(vectors)
+    pieces = tokenizer(words, add_special_tokens=False)["input_ids"]
+    tokens = {
+        row[0]: index for index, row in reversed(list(enumerate(pieces))) if len(row) == 1 and row[0] not in RESERVED
+    }
+    padded = functional.pad(rows[list(tokens.values())], (0, weight.shape[1] - vectors.dim))
+    with torch.no_grad():
+        weight[list(tokens)] = padded.to(weight)
+    return len(tokens)
+
+
+def targets(train: Texts, answers: Tensor | None = None) -> Tensor:
+    """(1 - w) [label = k] + w p_k, in (texts, classes): what to learn, with w = TEACHER_WEIGHT.
+
+    answers: p, the probabilities that a teacher gives the classes; without, w = 0.
+    """
     if train.labels is None:
         raise ValueError(f"{train.source}: expected labels to train on; got none")
-    labels = torch.tensor(list(train.labels))
+    labels = functional.one_hot(torch.tensor(list(train.labels)), len(train.names)).float()
+    if answers is None:
+        return labels
+    return labels.lerp(answers, TEACHER_WEIGHT)
+
+
+class FitOptions(TypedDict):
+    """The options of `fit`. rate: the highest learning rate."""
+
+    epochs: int
+    batch_size: int
+    rate: float
+    seed: int
+    device: str
+
+
+def fit(model: Any, tokenizer: Any, train: Texts, answers: Tensor | None = None, **options: Unpack[FitOptions]) -> None:
+    """Cross-entropy with AdamW, a part of the tokens hidden. answers: as in `targets`."""
+    epochs, batch_size, seed, device = options["epochs"], options["batch_size"], options["seed"], options["device"]
+    wanted = targets(train, answers).to(device)
     ids = tokenizer(list(train.first), truncation=True, max_length=MAX_LENGTH)["input_ids"]
     sampler = LengthSampler(torch.tensor([len(row) for row in ids]), batch_size, seed)
     steps = epochs * (len(sampler) // batch_size)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.05)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options["rate"], weight_decay=0.05)
     scheduler = schedule(optimizer, "cosine", steps, warmup=0.1)
     model.to(device).train()
     generator = torch.Generator().manual_seed(seed)
@@ -147,7 +240,7 @@ def fit(
                 inputs = _batch([ids[row] for row in rows.tolist()], generator)
                 optimizer.zero_grad(set_to_none=True)
                 logits = model(**{name: value.to(device) for name, value in inputs.items()}).logits
-                functional.cross_entropy(logits.float(), labels[rows].to(device)).backward()
+                functional.cross_entropy(logits.float(), wanted[rows.to(device)]).backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 scheduler.step()
@@ -165,12 +258,14 @@ def _batch(rows: Sequence[Sequence[int]], generator: torch.Generator) -> dict[st
 
 
 def train_architecture(
-    name: str, train: Texts, folder: Path, *, epochs: int, batch_size: int, rate: float, seed: int, device: str
+    name: str, train: Texts, folder: Path, lessons: Lessons | None = None, **options: Unpack[FitOptions]
 ) -> None:
     """Train the architecture of this name and save it in the folder, as `save_pretrained` does."""
-    architecture = ARCHITECTURES[name]
+    architecture, lessons = ARCHITECTURES[name], lessons or Lessons()
     tokenizer = make_tokenizer(architecture, train.first)
-    model = make_model(architecture, tokenizer, train.names, seed)
-    fit(model, tokenizer, train, epochs=epochs, batch_size=batch_size, rate=rate, seed=seed, device=device)
+    model = make_model(architecture, tokenizer, train.names, options["seed"])
+    if lessons.vectors is not None:
+        start_from_vectors(model, tokenizer, lessons.vectors)
+    fit(model, tokenizer, train, lessons.answers, **options)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
