@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.recording import recording
 
 _MASK = 0xFFFFFFFF
 _GOLDEN = 0x9E3779B9
@@ -96,20 +97,33 @@ def _streams(seed: Tensor, rows: int, draws: int, device: torch.device) -> tuple
     """Two lanes of 32 bits for every row and draw, each (rows, draws, 1).
 
     These take many small operations on little data, so they are computed on the host, in numpy, and copied at once.
-    Under torch.compile, where the seed's value is not known, the same code runs on tensors.
+    Under torch.compile, where the seed's value is not known, and while a CUDA graph is recorded, which allows no copy,
+    the same code runs on tensors.
     """
-    compiling = torch.compiler.is_compiling()
-    code: Any = seed.to(device) if compiling else int(seed)
-    row: Any = torch.arange(rows, device=device) if compiling else np.arange(rows)
-    draw: Any = torch.arange(draws, device=device) if compiling else np.arange(draws)
+    on_device = torch.compiler.is_compiling() or recording()
+    code: Any = _on(device, seed) if on_device else int(seed)
+    row: Any = torch.arange(rows, device=device) if on_device else np.arange(rows)
+    draw: Any = torch.arange(draws, device=device) if on_device else np.arange(draws)
     lanes = [
-        _mix(_mix(_mix(lane + salt) + row[:, None] * _GOLDEN) + draw * 2 + salt)
+        _mix(_mix(_mix(lane + salt) + _times_golden(row[:, None])) + draw * 2 + salt)
         for salt, lane in enumerate((code & _MASK, code >> 32))
     ]
-    if not compiling:
+    if not on_device:
         both = torch.from_numpy(np.stack(lanes)).to(device, non_blocking=device.type == "cuda")
         lanes = list(both.unbind())
     return lanes[0][..., None], lanes[1][..., None]
+
+
+def _on(device: torch.device, seed: Tensor) -> Tensor:
+    """The seed on the device, by a copy where torch may plan it, else by a fill."""
+    if torch.compiler.is_compiling() or seed.device == device:
+        return seed.to(device)
+    return torch.full((), int(seed), dtype=torch.long, device=device)
+
+
+def _times_golden(index: Any) -> Any:
+    """index * _GOLDEN in two halves: torch.compile takes an index and a number beyond 32 bits for a fault."""
+    return ((index * (_GOLDEN >> 16)) << 16) + index * (_GOLDEN & 0xFFFF)
 
 
 def _mix(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from spinformer.ising import Couplings
@@ -64,3 +65,7 @@ class NeuroGameOutput:
     interactions: HeadCouplings
     magnetization: Tensor
     diagnostics: Diagnostics
+
+
+for _kind in (HeadCouplings, Diagnostics, NeuroGameOutput):
+    torch.export.register_dataclass(_kind, serialized_type_name=f"spinformer.{_kind.__name__}")

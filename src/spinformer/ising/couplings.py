@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import register_pytree_node
 
 from spinformer._base import checks
 from spinformer._base.precision import power_of_two, widen
@@ -271,3 +272,17 @@ def _weighted(factors: Tensor, weights: Tensor) -> Tensor:
 def _hollow(matrix: Tensor) -> Tensor:
     """`matrix` with zeros on the diagonal."""
     return matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
+
+
+def _register(kind: type[Couplings]) -> None:
+    """Let torch.export see the tensors of couplings, as it does those of a tuple."""
+    register_pytree_node(
+        kind,
+        lambda couplings: (list(couplings.tensors()), None),
+        lambda tensors, _: kind.of(list(tensors)),
+        serialized_type_name=f"spinformer.{kind.__name__}",
+    )
+
+
+_register(DenseCouplings)
+_register(LowRankCouplings)
