@@ -2,14 +2,16 @@
 
 One command measures all on the machine it runs on, medians after a warm-up: both presets with 1 and 12 attention heads,
 `scaled_dot_product_attention`, `nn.MultiheadAttention`, Algorithm 1 as written, and steps of a classifier of MiniLM's
-size with each of its pooling heads. d = 768, K = 25, under bfloat16 autocast on a GPU. A path of ours whose outputs or
-gradients differ from its plain twin's, in the same run, gets no time.
+size with each of its pooling heads. d = 768, K = 25, under bfloat16 autocast on a GPU, there also compiled. A path of
+ours whose outputs or gradients differ from its plain twin's, in the same run, gets no time.
 
 `least` is what a step cannot avoid at the rates that this machine reaches: it reads its input three times and the
 players' vectors eight times, writes the gradients of both, and multiplies coalitions and vectors five times.
 """
 
+import time
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import torch
@@ -30,6 +32,7 @@ SIZES = {
 MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
 SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
 POOLING = ("cls", "mean", "neurogame")
+RECORDINGS = 4  # calls until torch.compile has recorded its CUDA graphs
 PART_TOKENS, PART_PAIRS = 4, 12  # of Algorithm 1, which takes too long for all
 # Largest difference from the twin, relative to the largest number: rounding, which the paper's Gibbs weights multiply.
 CLOSE = {"default": 1e-2, "paper": 5e-2}
@@ -48,9 +51,9 @@ def run(seed: int = 0) -> dict[str, Any]:
         rows.append(_row("softmax attention", tokens, batch, _softmax(x), device))
         rows.append(_row("nn.MultiheadAttention", tokens, batch, _multihead(x, seed), device))
         for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
-            for heads in HEADS:
-                row = _ours(x, preset, heads, seed, device)
-                rows.append(row | {"least": _least(tokens, batch, heads, rates) if preset == "default" else None})
+            least = _least(tokens, batch, rates) if preset == "default" else None
+            for heads, compiled in product(HEADS, (False, True) if device.type == "cuda" else (False,)):
+                rows.append(_ours(x, preset, heads, seed, device, compiled) | {"least": least})
     classifiers = [
         _classifier(head, tokens, texts, seed, device) for tokens, texts in SHAPES[device.type] for head in POOLING
     ]
@@ -104,25 +107,46 @@ def _multihead(x: Tensor, seed: int) -> Step:
     return step
 
 
-def _ours(x: Tensor, preset: str, heads: int, seed: int, device: torch.device) -> dict[str, Any]:
-    """The layer's row: without time where it differs from its twin."""
+def _ours(x: Tensor, preset: str, heads: int, seed: int, device: torch.device, compiled: bool) -> dict[str, Any]:
+    """The layer's row: without time where it differs from its twin.
+
+    compiled: by torch.compile with mode "reduce-overhead", which replays CUDA graphs; its twin is the layer itself, in
+    evaluation, where both have the same coalitions.
+    """
     with seeded(seed):
-        layer = NeuroGameAttention(DIM, heads=heads, preset=preset, samples=BUDGET).to(device).train()
+        layer = NeuroGameAttention(DIM, heads=heads, preset=preset, samples=BUDGET, eval_samples=BUDGET).to(device)
     leaf = x.detach().requires_grad_()
     leaves = [leaf, *(parameter for parameter in layer.parameters() if parameter.requires_grad)]
 
-    def step() -> list[Tensor]:
-        with _autocast(device):
-            out = layer(leaf, generator=torch.Generator().manual_seed(seed))
-        slopes = torch.autograd.grad(out.pooled.float().square().sum(), leaves)
-        return [out.pooled.detach().float(), *(slope.float() for slope in slopes)]
+    def step_of(called: Any, own: bool) -> Step:
+        def step() -> list[Tensor]:
+            with _autocast(device):
+                out = called(leaf, generator=torch.Generator().manual_seed(seed) if own else None)
+            slopes = torch.autograd.grad(out.pooled.float().square().sum(), leaves)
+            return [out.pooled.detach().float(), *(slope.float() for slope in slopes)]
 
-    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}"
-    difference = _difference(step)
+        return step
+
+    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}{', compiled' if compiled else ''}"
+    shape, extra = {"tokens": x.shape[1], "batch": x.shape[0]}, {}
+    if compiled:
+        torch.compiler.reset()
+        called = torch.compile(layer, mode="reduce-overhead", fullgraph=True)
+        layer.eval()
+        start = time.perf_counter()
+        found, expected = [part.clone() for part in step_of(called, own=False)()], step_of(layer, own=False)()
+        extra = {"compiling": time.perf_counter() - start}
+        difference: float | None = _largest(found, expected)
+        step = step_of(called, own=False)
+    else:
+        step = step_of(layer, own=True)
+        difference = _difference(step)
+    layer.train()
     if difference is not None and difference > CLOSE[preset]:
-        shape = {"tokens": x.shape[1], "batch": x.shape[0], "seconds": None, "bytes": None}
-        return {"name": name, **shape, "difference": difference, "matches": False}
-    return _row(name, x.shape[1], x.shape[0], step, device) | {"difference": difference}
+        return {"name": name, **shape, "seconds": None, "bytes": None, "difference": difference, "matches": False}
+    for _ in range(RECORDINGS if compiled else 0):
+        step()
+    return _row(name, x.shape[1], x.shape[0], step, device) | {"difference": difference} | extra
 
 
 def _difference(step: Step) -> float | None:
@@ -135,6 +159,10 @@ def _difference(step: Step) -> float | None:
         expected = step()
     finally:
         support.HAS_TRITON = True
+    return _largest(found, expected)
+
+
+def _largest(found: list[Tensor], expected: list[Tensor]) -> float:
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(found, expected, strict=True))
 
 
@@ -149,7 +177,7 @@ def _rates(device: torch.device) -> dict[str, float]:
     }
 
 
-def _least(tokens: int, batch: int, heads: int, rates: dict[str, float]) -> dict[str, float]:
+def _least(tokens: int, batch: int, rates: dict[str, float]) -> dict[str, float]:
     """Bytes, operations and seconds that no step of the default preset avoids."""
     moved = 4.0 * batch * tokens * DIM * (3 + 8)
     done = 2.0 * batch * tokens * DIM * (3 * DIM + 5 * 2 * BUDGET)
