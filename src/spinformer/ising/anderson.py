@@ -3,6 +3,9 @@
 import torch
 from torch import Tensor
 
+from spinformer.kernels.spins import mixing_weights
+from spinformer.kernels.support import usable
+
 WINDOW = 5
 RIDGE = 1e-6
 
@@ -24,6 +27,7 @@ class Anderson:
         self.shrink, self.grow = like.new_full((), 0.5), like.new_full((), 1.1)
         self.ridge = RIDGE * torch.eye(WINDOW, dtype=like.dtype, device=like.device)
         self.ones = like.new_ones(like.shape[0], WINDOW, 1)
+        self.fused = usable(like) and not torch.is_grad_enabled() and not torch.compiler.is_compiling()
 
     def mix(self, m: Tensor, residual: Tensor) -> Tensor:
         """The next state from this one and its residual F(m) - m, all columns, (B, n, 1)."""
@@ -33,11 +37,14 @@ class Anderson:
         # Lists and not buffers written in place: where steps are differentiated, they are part of the graph.
         self.states = [*self.states, m][-WINDOW:]
         self.residuals = [*self.residuals, residual][-WINDOW:]
-        depth = len(self.states)
         states, residuals = torch.cat(self.states, -1), torch.cat(self.residuals, -1)  # (B, n, depth)
         gram = torch.bmm(residuals.mT, residuals)
+        weights = mixing_weights(gram) if self.fused else self._weights(gram)
+        return torch.bmm(torch.addcmul(states, self.damping, residuals), weights).clamp(-1, 1)
+
+    def _weights(self, gram: Tensor) -> Tensor:
+        depth = gram.shape[-1]
         scale = gram.amax((1, 2), keepdim=True).clamp_min(self.tiny)  # a Gram matrix is largest on its diagonal
         gram = torch.addcdiv(self.ridge[:depth, :depth], gram, scale)
         weights = torch.linalg.solve_ex(gram, self.ones[:, :depth])[0]
-        weights = weights / weights.sum(1, keepdim=True)
-        return torch.bmm(torch.addcmul(states, self.damping, residuals), weights).clamp(-1, 1)
+        return weights / weights.sum(1, keepdim=True)

@@ -180,3 +180,16 @@ def top_vector(small: Tensor) -> Tensor:
     result = small.new_empty(batch, size)
     device.top[(batch,)](small.contiguous(), result, size, num_warps=1)
     return result
+
+
+def mixing_weights(gram: Tensor) -> Tensor:
+    """a = argmin |sum over k of a_k r_k|, sum a_k = 1, (B, k, 1), from the Gram matrix of the r_k, (B, k, k)
+
+    As `spinformer.ising.anderson` has it, without a wait for the device.
+    """
+    from spinformer.kernels.device import spins as device
+
+    batch, depth, _ = gram.shape
+    weights = gram.new_empty(batch, depth, 1)
+    device.mixing[(batch,)](gram.contiguous(), weights, depth, num_warps=1)
+    return weights

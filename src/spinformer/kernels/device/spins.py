@@ -214,3 +214,13 @@ def through_steps(
     tl.store(to_fields + sample * n + i, beta * sum_fields, known)
     tl.store(to_start + sample * n + i, g, known)
     tl.store(to_cold + sample, sum_cold)
+
+
+@triton.jit
+def mixing(gram, weights, depth):
+    """`_mixing_weights` of each sample's Gram matrix of `depth` rows."""
+    sample = tl.program_id(0).to(tl.int64)
+    slot = tl.arange(0, SLOTS)
+    known = (slot < depth)[:, None] & (slot < depth)[None, :]
+    whole = tl.load(gram + sample * depth * depth + slot[:, None] * depth + slot[None, :], known, 0.0)
+    tl.store(weights + sample * depth + slot, _mixing_weights(whole, depth), slot < depth)
