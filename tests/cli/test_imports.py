@@ -57,3 +57,18 @@ def test_garbage_is_collected_as_before():
     with pytest.raises(SystemExit):
         main(["predict", "--help"])
     assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize(("call", "registered"), [("main()", True), ("main(['--version'])", False)])
+def test_only_a_process_of_its_own_ends_without_a_search_for_garbage(call, registered):
+    code = f"""
+import atexit, gc, sys
+calls = []
+atexit.register = lambda function: calls.append(function)
+sys.argv = ["spinformer", "--version"]
+from spinformer.cli import main
+{call}
+assert (gc.freeze in calls) is {registered}
+"""
+    done = fresh.run(code)
+    assert done.returncode == 0, done.stderr

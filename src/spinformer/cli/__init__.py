@@ -5,6 +5,7 @@ that `spinformer --help` is quick and needs no extra.
 """
 
 import argparse
+import atexit
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,8 @@ OBJECTS = 100_000  # new ones between two searches for garbage while modules are
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, not 0 where it failed, with one line that says what is wrong."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # the process is ours: at its end nothing is gained by a last search for garbage, a second long
+        atexit.register(gc.freeze)
     if words and words[0] in ("-V", "--version"):
         print(f"spinformer {__version__}")
         return 0
