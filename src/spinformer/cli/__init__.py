@@ -5,18 +5,24 @@ that `spinformer --help` is quick and needs no extra.
 """
 
 import argparse
+import atexit
+import gc
 import sys
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from spinformer import __version__
 from spinformer.cli.commands import COMMANDS, command_module, command_parser
 from spinformer.cli.extensions import load_extensions
 
+OBJECTS = 100_000  # new ones between two searches for garbage while modules are imported
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, not 0 where it failed, with one line that says what is wrong."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # the process is ours: at its end nothing is gained by a last search for garbage, a second long
+        atexit.register(gc.freeze)
     if words and words[0] in ("-V", "--version"):
         print(f"spinformer {__version__}")
         return 0
@@ -27,8 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from spinformer._base.progress import silence
 
-        module = command_module(name)
-        args = command_parser(name).parse_args(words[len(name.split()) :])
+        with rare_collection():
+            module = command_module(name)
+            args = command_parser(name).parse_args(words[len(name.split()) :])
         with silence() if args.quiet else nullcontext():
             status: int = module.run(args)
         sys.stdout.flush()
@@ -43,6 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"spinformer {name}: stopped", file=sys.stderr)
         return 130
     return status
+
+
+@contextmanager
+def rare_collection() -> Iterator[None]:
+    """Look for garbage rarely inside the block: imports make many objects that stay, a tenth of whose time it takes."""
+    usual = gc.get_threshold()
+    gc.set_threshold(OBJECTS, *usual[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -12,7 +12,6 @@ import torch
 from spinformer._base.files import sha256
 from spinformer.data.columns import inference_names
 from spinformer.data.texts import Texts, split_source
-from spinformer.models.shipped import named_model
 
 MODEL_HELP = 'a folder that `save_pretrained` wrote, a name on the hub, or "small", which is part of this package'
 
@@ -137,6 +136,8 @@ def short_name(source: str) -> str:
 
 def weight_digests(model: str) -> dict[str, str]:
     """The sha256 of each file of weights in the model's folder, by its name."""
+    from spinformer.models.shipped import named_model  # not above: models import transformers
+
     return {path.name: sha256(path) for path in sorted(Path(named_model(model)).glob("*.safetensors"))}
 
 

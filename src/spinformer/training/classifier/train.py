@@ -74,7 +74,8 @@ def _train(recipe: ClassifierRecipe, output: Path, resume: bool, quiet: bool, st
     model, tokenizer = build(recipe, train_texts)
     check_max_length(model, tokenizer, recipe.max_length)
     train_data = _features(recipe, train_texts, model, tokenizer)
-    dev_data = Features(dev_texts, tokenizer, recipe.max_length)
+    by_length = sorted(range(len(dev_texts)), key=dev_texts.lengths.__getitem__)  # batches with little padding
+    dev_data = Features(dev_texts.select(by_length), tokenizer, recipe.max_length)
     if len(train_data) < recipe.batch_size:
         raise ValueError(f"batch_size {recipe.batch_size} is more than the {len(train_data)} training rows")
     set_seed(recipe.seed)

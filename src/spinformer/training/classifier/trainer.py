@@ -157,7 +157,7 @@ class ClassifierTrainer(ResumingTrainer):
                     for (factor, matrix), parameters in groups.items()
                 ],
                 lr=recipe.learning_rate,
-                fused=self.args.device.type == "cuda",
+                fused=self.args.device.type in ("cpu", "cuda"),
             )
         return self.optimizer
 
