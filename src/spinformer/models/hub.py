@@ -35,7 +35,7 @@ def may_be_model(name: str) -> bool:
     """Whether this is a folder here, or could be a path, a name on the hub, or one of a model of this package."""
     if not name or len(name) > MAX_NAME:
         return False
-    looks_like_path = name.startswith((".", "/", "~")) and not any(map(str.isspace, name))
+    looks_like_path = (name.startswith((".", "~")) or "/" in name) and not any(map(str.isspace, name))
     return bool(HUB_ID.fullmatch(name)) or looks_like_path or Path(name).is_dir()
 
 

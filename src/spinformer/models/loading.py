@@ -110,14 +110,14 @@ def load_own(
     with_report = kwargs.pop("output_loading_info", False)
     kwargs["ignore_mismatched_sizes"] = True  # so that they are reported, and refused below by name
     kwargs.pop("trust_remote_code", None)
-    kwargs |= {"output_loading_info": True, "trust_remote_code": False}
+    kwargs["output_loading_info"] = True
     with one_line_errors(source), bounded_by_weights(source):
         check_config(source)
         paths = weight_paths(source)
         if are_rounded(paths):
             model, report = _load_rounded(from_pretrained, source, paths[0], *args, **kwargs)
         else:
-            model, report = from_pretrained(path, *args, **kwargs)
+            model, report = from_pretrained(path, *args, trust_remote_code=False, **kwargs)
     report["unexpected_keys"] = {name for name in report["unexpected_keys"] if not name.startswith(tuple(ignored))}
     check_weights(source, report, (*_FATAL, "unexpected_keys"))
     return (model, report) if with_report else model
@@ -128,7 +128,8 @@ def _load_rounded(
 ) -> tuple[Any, Any]:
     """from_pretrained of a folder whose weights are in 8 bits: it is given them restored."""
     kwargs["config"] = kwargs.get("config") or pretrained_config(source)
-    model, report = from_pretrained(None, *args, state_dict=read_weights(weights), **kwargs)
+    state = read_weights(weights)
+    model, report = from_pretrained(None, *args, state_dict=state, trust_remote_code=False, **kwargs)
     model.config.name_or_path = model.name_or_path = source
     return model, report
 
