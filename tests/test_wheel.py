@@ -3,6 +3,7 @@
 import email
 import json
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -43,6 +44,20 @@ for line in json.loads(sys.stdin.read()):
     results.append((line, status, out.getvalue(), err.getvalue()))
 print(json.dumps(results))
 """
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+# The lines of README, where no other machine can be reached, with a tiny encoder in place of BERT and a small game.
+OFFLINE = """
+import shlex, socket
+def refuse(*address):
+    raise OSError("this test has no network")
+socket.socket.connect = refuse
+import functools
+from spinformer.data import load_texts
+from spinformer.explain import explainer as held
+held.hold_out = functools.partial(held.hold_out, count=8)
+few = load_texts("sample:train").select(range(160))
+"""
+SMALL_GAME = "few, epochs=1, subsets=1, heads=4, dim=16, hidden=32, readout=16"
 ONE_LINE = re.compile(r"\S+ is not installed; `pip install 'spinformer\[\w+\]'` brings it")
 
 
@@ -81,21 +96,39 @@ def wheel(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory):
-    """The interpreter of an environment that has the wheel, and of other packages CORE with what it needs."""
-    folder = tmp_path_factory.mktemp("environment")
+def environment(wheel, folder, names):
+    """The interpreter of an environment that has the wheel, and of other packages these with what they need."""
     venv.create(folder, with_pip=False)
     site = next(folder.glob("lib/python*/site-packages"))
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    for found in closure(CORE):
+    for found in closure(names):
         top = {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "bin", "__pycache__")}
         for name in top:
             target, link = Path(found.locate_file(name)), site / name
             if target.exists() and not link.exists():
                 link.symlink_to(target)
     return str(folder / "bin" / "python")
+
+
+def needs_of(wheel, extra):
+    """The names of the packages that an extra of the wheel brings."""
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    needs = email.message_from_bytes(archive.read(metadata)).get_all("Requires-Dist")
+    for need in needs:
+        if need.endswith(f"extra == '{extra}'") or need.endswith(f'extra == "{extra}"'):
+            others = re.match(r"spinformer\[([\w,]+)\]", need)
+            for name in others[1].split(",") if others else ():
+                yield from needs_of(wheel, name)
+            if not others:
+                yield need
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    """An environment with CORE."""
+    return environment(wheel, tmp_path_factory.mktemp("environment"), CORE)
 
 
 def run_commands(python, folder, commands):
@@ -198,3 +231,26 @@ def test_every_command_runs_or_says_what_it_needs(python, tmp_path):
             assert len(err.strip().splitlines()) == 1, f"{command}: {err}"
             assert err.startswith("spinformer "), f"{command}: {err}"
     assert (tmp_path / "net.safetensors").is_file()  # which needs no extra
+
+
+@pytest.mark.slow
+def test_readme_runs_where_it_is_installed(wheel, encoder, tmp_path):
+    """All its Python and its commands, outside the clone, without a network, with the one extra that it names."""
+    (extra,) = re.findall(r'^pip install "\.\[(\w+)\]"$', README, re.MULTILINE)
+    python = environment(wheel, tmp_path / "environment", (*CORE, *needs_of(wheel, extra)))
+    folder = tmp_path / "elsewhere"
+    shutil.copytree(encoder, folder / "google-bert" / "bert-base-uncased")
+    lines = [OFFLINE]
+    for language, block in re.findall(r"^```(python|console)\n(.*?)^```", README, re.DOTALL | re.MULTILINE):
+        if language == "python":
+            lines.append(block.replace('ground("sample:train")', f"ground({SMALL_GAME})"))
+        for command in block.splitlines():
+            if language == "console" and command.startswith("spinformer ") and "MODEL" not in command:
+                words = command.partition("#")[0].removeprefix("spinformer ")
+                lines.append(f"import spinformer.cli\nassert spinformer.cli.main(shlex.split({words!r})) == 0\n")
+    assert sum("cli.main" in line for line in lines) >= 1
+    done = fresh.run("\n".join(lines), python=python, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "contradiction" in done.stdout
+    for name in ("why.html", "why.svg", "why.json", "runs/mine/model.safetensors"):
+        assert (folder / name).is_file(), name
