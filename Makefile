@@ -71,6 +71,7 @@ docs: $(VENV)/.core
 docs-site: $(VENV)/.core
 	$(UV) -e ".[docs]" || $(PIP) -e ".[docs]"
 	$(BIN)/python -m sphinx -W --keep-going -q -d build/site-cache docs build/site
+	$(BIN)/python -m research.site.check build/site
 	@echo "build/site/index.html"
 
 # Wheel and sdist in dist/, built and checked with the site and the model cards. To publish: `twine upload dist/*`.
