@@ -198,6 +198,15 @@ def test_a_peak_that_was_not_drawn_is_found(generator):
         assert not drawn_but(game, distance <= 1, starts).any()
 
 
+def test_a_peak_that_was_drawn_in_part_is_found(generator):
+    """It holds 0.53 of the target, and 0.38 of the sample, from which four of the six coalitions around it are missing."""
+    distance = around(())
+    game = TableGame(torch.where(distance == 0, 3.0, torch.where(distance == 1, 2.0, 0.0)).double())
+    starts = torch.rand(1, 40, 6, generator=generator) < 0.5
+    assert drawn_but(game, distance < 0, starts).all()
+    assert not drawn_but(game, (distance == 1) & (torch.arange(64) < 16), starts).any()
+
+
 def test_a_peak_of_contexts_without_one_player_is_found(generator):
     """Player 5 alone holds nearly all of the target. Without player 5 there are two peaks, of which one is missing."""
     every = (torch.arange(64)[:, None] >> torch.arange(6) & 1).bool()
