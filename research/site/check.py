@@ -1,4 +1,4 @@
-"""Does the built site hold what it should, and fetch nothing? `make docs-site` asks (`python -m research.site.check`)."""
+"""Is the built site whole, and does it fetch nothing? `make docs-site` asks (`python -m research.site.check`)."""
 
 import re
 import sys
@@ -26,8 +26,8 @@ def problems(site: Path) -> list[str]:
         found.append(f"{page} does not describe {name}")
     for pattern, ending in ((PAGE, "html"), (SHEET, "css")):
         for path in sorted(site.rglob(f"*.{ending}")):
-            if match := pattern.search(path.read_text(encoding="utf-8")):
-                found.append(f"{path.relative_to(site)} asks another machine: {match[0]}")
+            matches = pattern.finditer(path.read_text(encoding="utf-8"))
+            found += [f"{path.relative_to(site)} asks another machine: {match[0]}" for match in matches]
     return found
 
 

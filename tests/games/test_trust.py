@@ -199,7 +199,7 @@ def test_a_peak_that_was_not_drawn_is_found(generator):
 
 
 def test_a_peak_that_was_drawn_in_part_is_found(generator):
-    """It holds 0.53 of the target, and 0.38 of the sample, from which four of the six coalitions around it are missing."""
+    """It holds 0.53 of the target, and 0.38 of the sample, which lacks four of the six coalitions around it."""
     distance = around(())
     game = TableGame(torch.where(distance == 0, 3.0, torch.where(distance == 1, 2.0, 0.0)).double())
     starts = torch.rand(1, 40, 6, generator=generator) < 0.5
