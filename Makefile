@@ -7,6 +7,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # does it.
 UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -c constraints.txt
 
+# The tests start many interpreters. Where this is set, as in many containers, each would compile all that it imports
+# anew: uv leaves that to the first import.
+unexport PYTHONDONTWRITEBYTECODE
+
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
 .PHONY: demo app browser test test-fast lint format bars torture docs docs-site release space clean
