@@ -163,9 +163,8 @@ class TestCommand:
         lines = [" ".join(draw.choices(WORDS, k=3)) for _ in range(count)]
         source.write_text("".join(json.dumps({"text": text}) + "\n" for text in lines))
         words = ["explain", folder, source, "--output", out, "--method", "leave-one-out"]
-        imports = ["spinformer.explain.explainer", "transformers.models.bert.modeling_bert"]
         parts = ".out.jsonl.parts-*/*.jsonl"
-        killed_then(words, tmp_path, parts, draw.uniform(0, 0.3), [words], imports)
+        killed_then(words, tmp_path, parts, draw.uniform(0, 0.3), [words])
         found = rows(out)
         assert [row["row"] for row in found] == list(range(count))
         assert [row["text"] for row in found] == lines
