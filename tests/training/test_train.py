@@ -26,7 +26,7 @@ from spinformer.training.classifier.train import train_classifier
 from spinformer.training.classifier.trainer import ClassifierTrainer
 from tests.killed import killed_then
 from tests.several import run_in_two
-from tests.tiny import NLI, WORDS, rows, save_rows
+from tests.tiny import NLI, WORDS, bert, rows, save_encoder, save_rows
 
 
 @pytest.fixture(scope="module")
@@ -414,7 +414,8 @@ def test_a_compiled_encoder_learns_the_same(recipe, tmp_path, monkeypatch):
         compile_module(module, backend=backend, **options)
 
     monkeypatch.setattr(nn.Module, "compile", plainly)
-    short = recipe.change(head="mean", epochs=1, steps=2, dropout=0.0, encoder_dropout=0.0)
+    encoder = save_encoder(tmp_path / "encoder", bert(num_hidden_layers=1))  # each layer takes seconds to compile
+    short = recipe.change(encoder=str(encoder), head="mean", epochs=1, steps=2, dropout=0.0, encoder_dropout=0.0)
     train_classifier(short, tmp_path / "plain", quiet=True)
     assert not compiled
     train_classifier(short.change(compile=True), tmp_path / "compiled", quiet=True)
