@@ -7,6 +7,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # does it.
 UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -c constraints.txt
 
+# The tests start many interpreters. Where this is set, as in many containers, each would compile all that it imports
+# anew: uv leaves that to the first import.
+unexport PYTHONDONTWRITEBYTECODE
+
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
 .PHONY: demo app browser test test-fast lint format bars torture docs docs-site release space clean
@@ -71,6 +75,7 @@ docs: $(VENV)/.core
 docs-site: $(VENV)/.core
 	$(UV) -e ".[docs]" || $(PIP) -e ".[docs]"
 	$(BIN)/python -m sphinx -W --keep-going -q -d build/site-cache docs build/site
+	$(BIN)/python -m research.site.check build/site
 	@echo "build/site/index.html"
 
 # Wheel and sdist in dist/, built and checked with the site and the model cards. To publish: `twine upload dist/*`.

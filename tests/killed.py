@@ -1,38 +1,28 @@
-"""A command that is killed, and what follows it, in one process of its own: what they import is imported once.
+"""A command that is killed, and what follows it, in one process of its own that has imported all they need.
 
 The command runs in a forked child. So the process must have no threads, and tests cannot fork themselves.
 """
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from research.paths import ROOT
+from tests import fresh
 
 LIMIT = 120  # seconds
 
 
 def killed_then(
-    killed: Sequence[str],
-    folder: Path,
-    pattern: str,
-    delay: float,
-    then: Sequence[Sequence[str]],
-    imports: Sequence[str],
+    killed: Sequence[object], folder: Path, pattern: str, delay: float, then: Sequence[Sequence[object]]
 ) -> None:
     """Kill a command `delay` seconds after a path in the folder matches the pattern; then run others.
 
-    killed, then: words after `spinformer`; imports: modules that are imported before.
+    killed, then: words after `spinformer`.
     """
     words = list(map(str, killed)), str(folder), pattern, delay, [list(map(str, command)) for command in then]
-    code = f"import {', '.join(imports)}\nfrom tests.killed import run\nrun(*{words!r})"
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300)
+    done = fresh.run(f"from tests.killed import run\nrun(*{words!r})", imports=fresh.EVERYTHING)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -3,23 +3,16 @@
 tests/attractor/test_training.py starts `torchrun` itself.
 """
 
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Sequence
 
-from research.paths import ROOT
-
-LIMIT = 300  # seconds
+from tests import fresh
 
 
-def run_in_two(words: Sequence[object], imports: Sequence[str]) -> str:
-    """What both print to standard output. words: after `spinformer`; imports: modules that are imported before."""
-    code = f"import {', '.join(imports)}\nfrom tests.several import launch\nlaunch({list(map(str, words))!r})"
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=LIMIT)
+def run_in_two(words: Sequence[object]) -> str:
+    """What both print to standard output. words: after `spinformer`."""
+    code = f"from tests.several import launch\nlaunch({list(map(str, words))!r})"
+    done = fresh.run(code, imports=fresh.EVERYTHING)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

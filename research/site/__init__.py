@@ -1,5 +1,7 @@
 """The documentation as a site: `make docs-site` builds docs/ with Sphinx into build/site, warnings as errors.
 
+`check` then looks at what was built: every page is there, and none asks another machine.
+
 A Sphinx extension with three parts, so that the pages in docs/ stay plain Markdown that any viewer shows: `pages`
 translates what Markdown viewers and Sphinx write differently, `docstrings` what our docstrings and reStructuredText do,
 `notebooks` makes a Jupyter notebook of every tutorial.

@@ -1,13 +1,12 @@
 """What a Hugging Face Space is made of: versions that agree with the package's, and a page that can be built."""
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests import fresh
 
 ROOT = Path(__file__).parents[2]
 SPACE = ROOT / "spaces"
@@ -36,14 +35,11 @@ def test_the_space_builds_its_page(tmp_path, model_folder):
     (tmp_path / "spinformer").symlink_to(ROOT / "src" / "spinformer")
     (tmp_path / "checkpoints").symlink_to(model_folder.parent)
     code = (
+        "import os, sys; os.environ.pop('SPINFORMER_MODEL', None); sys.path.insert(0, os.getcwd()); "
         "import runpy, spinformer; found = runpy.run_path('app.py')['demo'].get_config_file(); "
         "print(found['title'], len(found['dependencies']), spinformer.__file__)"
     )
-    hidden = {"SPINFORMER_MODEL", "PYTHONPATH"}
-    where = {name: value for name, value in os.environ.items() if name not in hidden} | {"PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=where, capture_output=True, text=True, check=False
-    )
+    done = fresh.run(code, imports=fresh.TRANSFORMERS, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "spinformer: which words decided" in done.stdout
     assert str(tmp_path) in done.stdout

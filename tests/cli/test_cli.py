@@ -20,6 +20,7 @@ from tests import fresh
 from tests.tiny import nli_classifier, tokenizer
 
 ROOT = Path(__file__).parents[2]
+SMALL_GAME = "heads=4, dim=16, hidden=32, readout=16"
 
 
 def test_usage_lists_every_command(capsys):
@@ -203,7 +204,7 @@ def test_readme_python_runs(encoder, tmp_path, monkeypatch):
     names: dict[str, object] = {"few": load_texts("sample:train").select(range(160))}
     for block in blocks:
         code = block.replace("google-bert/bert-base-uncased", str(encoder))
-        exec(code.replace('ground("sample:train")', "ground(few, epochs=1, subsets=1)"), names)
+        exec(code.replace('ground("sample:train")', f"ground(few, epochs=1, subsets=1, {SMALL_GAME})"), names)
 
 
 @pytest.mark.slow

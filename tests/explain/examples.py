@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import cache
 
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.record import Pair, Word
@@ -104,6 +105,7 @@ def noted() -> Explanation:
     return replace(plain, words=words, pairs=pairs)
 
 
+@cache
 def every() -> dict[str, Explanation]:
     """The kinds of texts that figures and pages must cope with, by name."""
     plain = ["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "and", "sleeps"]

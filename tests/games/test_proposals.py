@@ -7,7 +7,7 @@ import torch
 
 from spinformer.games import NormGame
 from spinformer.games.designs import all_coalitions
-from spinformer.games.proposals import ABSENCES, SizeWeighted, _absent
+from spinformer.games.proposals import ABSENCES, SizeWeighted, Tilted, _absent
 
 
 @pytest.mark.parametrize("index", ["SV", "BV", "SII", "BII"])
@@ -37,3 +37,20 @@ def test_players_of_largest_marginal_are_held_out_in_any_unit(unit: float, gener
     marginal = torch.rand(3, 20, generator=generator, dtype=torch.float64)
     held = _absent(game, unit * marginal)
     assert torch.equal(held.sort(-1).values, marginal.topk(ABSENCES).indices.sort(-1).values)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_every_solution_gets_its_share_of_the_draws(paired: bool, generator: torch.Generator) -> None:
+    """Of a mixture with weights w, each part makes w K of K draws, to less than one: not only in the mean."""
+    chosen = []
+
+    class Counted(Tilted):
+        def probabilities(self, t: torch.Tensor) -> torch.Tensor:
+            edges = torch.nn.functional.pad(self.weight.cumsum(-1), (1, 0))[:, None]
+            chosen.append(((t > edges[..., :-1]) & (t <= edges[..., 1:])).sum(1))  # (B, M + 2)
+            return super().probabilities(t)
+
+    game = NormGame(torch.randn(3, 7, 3, generator=generator, dtype=torch.float64))
+    source = Counted(game, torch.ones(3, dtype=torch.float64))
+    source.draw(game, 400, torch.tensor(1), paired=paired, shared=False)
+    assert ((chosen[0] - 400 * source.weight).abs() < (2 if paired else 1)).all()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spinformer.games import NormGame, SumGame, TableGame, estimate_values, exact_values
+from spinformer.games import NormGame, SumGame, TableGame, estimate_values, exact_values, make_proposal
 from spinformer.games.estimate import Estimate
 from spinformer.games.trust import EVERY, STARTS, Peaks, _first, complete, ends, every_coalition
 
@@ -56,12 +56,14 @@ def judge(sample, temperature, weighting, proposal, budgets=(64, 400)):
     """Of all values, how many there are, how many are trusted, and how many of these are off by more than FAR."""
     every = trusted = far = 0
     for number, game in enumerate(games(sample, 0, 4 if proposal == "annealed" else 9)):
+        # A tilted proposal depends on game and temperature alone: prepared once, it serves all four estimates.
+        source = make_proposal("tilted", game, "BV", temperature) if proposal == "tilted" else proposal
         for index in ("BV", "BII"):
             exact = exact_values(game, index, weighting, temperature)
             shown = ~torch.eye(exact.shape[-1], dtype=torch.bool) if index == "BII" else torch.ones(1, dtype=torch.bool)
             for budget in budgets:
                 estimator = ("plain", "paired")[(number + budget // 64) % 2]
-                arguments = {"weighting": weighting, "temperature": temperature, "proposal": proposal}
+                arguments = {"weighting": weighting, "temperature": temperature, "proposal": source}
                 seed = torch.tensor(100 * number + budget)
                 estimate = estimate_values(game, index, budget, estimator=estimator, seed=seed, **arguments)
                 good = estimate.trusted & shown
@@ -196,6 +198,15 @@ def test_a_peak_that_was_not_drawn_is_found(generator):
     assert drawn_but(game, first < 0, starts).all()
     for distance in (first, second):
         assert not drawn_but(game, distance <= 1, starts).any()
+
+
+def test_a_peak_that_was_drawn_in_part_is_found(generator):
+    """It holds 0.53 of the target, and 0.38 of the sample, which lacks four of the six coalitions around it."""
+    distance = around(())
+    game = TableGame(torch.where(distance == 0, 3.0, torch.where(distance == 1, 2.0, 0.0)).double())
+    starts = torch.rand(1, 40, 6, generator=generator) < 0.5
+    assert drawn_but(game, distance < 0, starts).all()
+    assert not drawn_but(game, (distance == 1) & (torch.arange(64) < 16), starts).any()
 
 
 def test_a_peak_of_contexts_without_one_player_is_found(generator):

@@ -1,6 +1,6 @@
 """Small versions of the parts about files, kills and disks, and readers and writers that are broken on purpose.
 
-Run as a program, in a process without threads; prints what was found as JSON.
+Run by `tests.fresh`, in a process without threads that has imported all; prints what was found as JSON.
 """
 
 import json
@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from research.torture import disks, files, forks, kills
+from research.torture import disks, files, kills
 from research.torture.damage import ANY, JSON
 from research.torture.findings import Plan
 from research.torture.formats import Format
@@ -107,7 +107,6 @@ def broken_writer() -> list[str]:
 
 def main() -> None:
     """Print what was found."""
-    forks.warm()
     found = {
         "files": vars(
             files.work(
@@ -122,7 +121,3 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         found["broken readers"] = broken_readers(House(Path(place)))
     print(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()

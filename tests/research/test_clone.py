@@ -1,7 +1,5 @@
 """`bench` and `reproduce` run research from the clone of the running package, and from nowhere else."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from research.benchmarks.timing import run_alone
 from research.paths import DATA, DOCS, RECIPES, RESULTS, ROOT
 from spinformer.cli import main
 from spinformer.cli.research import find_research, load_command
+from tests import fresh
 
 COMMANDS = (
     "bench",
@@ -42,8 +41,9 @@ def test_from_another_folder(tmp_path, monkeypatch):
     for package in ("research", "research/commands"):
         (tmp_path / package / "__init__.py").write_text("raise SystemExit('the wrong folder')\n")
     monkeypatch.chdir(tmp_path)
-    words = [sys.executable, "-m", "spinformer", "bench", "example", "--output", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    words = ["spinformer", "bench", "example", "--output", str(tmp_path)]
+    code = f"import runpy, sys; sys.argv = {words!r}; runpy.run_module('spinformer', run_name='__main__')"
+    done = fresh.run(code, imports=fresh.TRANSFORMERS)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "example.json").is_file()
 

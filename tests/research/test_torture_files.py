@@ -3,8 +3,6 @@
 import json
 import os
 import random
-import subprocess
-import sys
 
 import pytest
 
@@ -15,20 +13,19 @@ pytest.importorskip("resource")
 
 from research.torture.damage import ANY, JSON, TEXT, WITNESS
 from research.torture.findings import Findings
-from research.torture.forks import ENVIRONMENT, ROOT, Ended
+from research.torture.forks import ROOT, Ended
 from research.torture.formats import all_formats
 from research.torture.kills import results
 from research.torture.traces import Traces, contents, end_faults
+from tests import fresh
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="runs commands in forked children")
 
 
 @pytest.fixture(scope="module")
 def found():
-    command = [sys.executable, "-m", "tests.research.small_torture"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | ENVIRONMENT, stdout=subprocess.PIPE, timeout=400, check=True
-    )
+    done = fresh.run("from tests.research.small_torture import main; main()", imports=fresh.EVERYTHING, folder=ROOT)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 

@@ -26,9 +26,7 @@ from spinformer.training.classifier.train import train_classifier
 from spinformer.training.classifier.trainer import ClassifierTrainer
 from tests.killed import killed_then
 from tests.several import run_in_two
-from tests.tiny import NLI, WORDS, rows, save_rows
-
-IMPORTS = ["spinformer.training.classifier.train", "transformers.models.bert.modeling_bert"]
+from tests.tiny import NLI, WORDS, bert, rows, save_encoder, save_rows
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +368,7 @@ def test_killed_it_goes_on_to_the_same_weights(recipe, tmp_path):
     # The resumed run is the first in its process. The whole one comes after it there, and not in this process: what
     # other tests left here (threads, caches) may change the last bits of sums.
     whole = command(own, tmp_path / "whole")
-    killed_then(words, tmp_path / "killed", f"checkpoint-{earliest}*", delay, [words, whole], IMPORTS)
+    killed_then(words, tmp_path / "killed", f"checkpoint-{earliest}*", delay, [words, whole])
     assert json.loads((tmp_path / "killed" / "training.json").read_text())["resumed"]
     assert same(tmp_path / "whole", tmp_path / "killed")
 
@@ -381,7 +379,7 @@ def test_two_processes_are_as_one(recipe, tmp_path):
         dropout=0.0, encoder_dropout=0.0, log_steps=1, game={"draws": "shared"}, ema=0.9, accumulation=2, limit=80
     )
     alone = train_classifier(own, tmp_path / "one", quiet=True)
-    printed = run_in_two(command(own, tmp_path / "two"), IMPORTS)
+    printed = run_in_two(command(own, tmp_path / "two"))
     record = json.loads((tmp_path / "two" / "training.json").read_text())
     assert record["processes"] == 2
     assert printed.count(" rows in ") == 1  # the first process alone speaks
@@ -416,7 +414,8 @@ def test_a_compiled_encoder_learns_the_same(recipe, tmp_path, monkeypatch):
         compile_module(module, backend=backend, **options)
 
     monkeypatch.setattr(nn.Module, "compile", plainly)
-    short = recipe.change(head="mean", epochs=1, steps=2, dropout=0.0, encoder_dropout=0.0)
+    encoder = save_encoder(tmp_path / "encoder", bert(num_hidden_layers=1))  # each layer takes seconds to compile
+    short = recipe.change(encoder=str(encoder), head="mean", epochs=1, steps=2, dropout=0.0, encoder_dropout=0.0)
     train_classifier(short, tmp_path / "plain", quiet=True)
     assert not compiled
     train_classifier(short.change(compile=True), tmp_path / "compiled", quiet=True)
