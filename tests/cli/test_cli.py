@@ -2,9 +2,7 @@
 
 import importlib
 import re
-import shlex
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,7 @@ import torch
 from spinformer._base import records
 from spinformer.cli import COMMANDS, main, research
 from spinformer.data import sources
-from spinformer.data.sources import load_texts
 from spinformer.models import shipped
-from spinformer.training.game import hold_out
 from tests import fresh
 from tests.tiny import nli_classifier, tokenizer
 
@@ -191,30 +187,6 @@ def test_bench_writes_a_result(tmp_path, capsys):
 def test_missing_result_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no result named 'nothing'"):
         records.read("nothing", tmp_path)
-
-
-@pytest.mark.slow
-def test_readme_python_runs(encoder, tmp_path, monkeypatch):
-    """As it stands, but for an encoder of two layers, 32 wide, in the place of BERT, and a game that learns little."""
-    monkeypatch.setattr("spinformer.explain.explainer.hold_out", partial(hold_out, count=8))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "checkpoints").symlink_to(ROOT / "checkpoints")
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) >= 2
-    names: dict[str, object] = {"few": load_texts("sample:train").select(range(160))}
-    for block in blocks:
-        code = block.replace("google-bert/bert-base-uncased", str(encoder))
-        exec(code.replace('ground("sample:train")', f"ground(few, epochs=1, subsets=1, {SMALL_GAME})"), names)
-
-
-@pytest.mark.slow
-def test_readme_explains_a_pair_by_one_command(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    (command,) = re.findall(r"^spinformer (explain checkpoints/.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert main(shlex.split(command)) == 0
-    shown = capsys.readouterr().out
-    assert "Shapley" in shown
-    assert re.search("synergy|antagonism", shown)
 
 
 def test_readme_names_only_commands_that_exist():
