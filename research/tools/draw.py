@@ -21,12 +21,12 @@ DIGITS, SHOWN = 4000, 4
 
 def draw_explanations(folder: Path) -> list[Path]:
     """The pair of README as arcs, waterfall, force and spins that settle; and the words of each class."""
-    import spinformer
+    from spinformer import Explainer, ExplanationSet
     from spinformer.data import load_texts
     from spinformer.explain.dynamics import trace_spins
     from spinformer.explain.render import figures
 
-    explainer = spinformer.Explainer.from_pretrained("small", device="cpu")
+    explainer = Explainer.from_pretrained("small", device="cpu")
     explanation, paths = explainer(*PAIR), []
     for kind in ("arcs", "waterfall", "force"):
         paths.append(folder / f"explanation-{kind}.svg")
@@ -35,7 +35,7 @@ def draw_explanations(folder: Path) -> list[Path]:
     figures.save_figure(figures.convergence_figure(trace_spins(explainer, *PAIR)), paths[-1])
     pairs = load_texts("sample:test").select(range(OVERVIEW))
     paths.append(folder / "overview-classes.svg")
-    spinformer.ExplanationSet(explainer(list(pairs.first), list(pairs.second))).plot("classes", paths[-1])
+    ExplanationSet(explainer(list(pairs.first), list(pairs.second or ()))).plot("classes", paths[-1])
     return paths
 
 

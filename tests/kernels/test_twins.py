@@ -10,6 +10,7 @@ from spinformer import NeuroGameAttention
 from spinformer.games import NormGame, estimate_values, low_rank_from_sums
 from spinformer.games.one_pass import estimate_norm_pairs, estimate_norm_values
 from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field
+from spinformer.kernels import factors as factored
 from spinformer.kernels import spins, support
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -115,7 +116,7 @@ def test_pairs_without_control(fused, weighting):
     assert_twins(run(False), run(True), 2e-4)
 
 
-@pytest.mark.parametrize("form", ["resident", "streamed", "factors"])
+@pytest.mark.parametrize("form", ["resident", "streamed", "factors", "large"])
 @pytest.mark.parametrize(
     ("backward", "solver"), [("implicit", "anderson"), ("implicit", "damped"), ("unrolled", "damped")]
 )
@@ -125,8 +126,11 @@ def test_mean_field(fused, monkeypatch, form, backward, solver, max_steps):
     n = 30
     if form == "streamed":
         monkeypatch.setattr(spins, "MAX_RESIDENT", 16)
+    if form == "large":
+        monkeypatch.setattr(spins, "MAX_FACTORED", 16)
+        monkeypatch.setattr(factored, "TILE", 64)  # several blocks of rows
     mask = random_mask(3, n, generator)
-    if form == "factors":
+    if form in ("factors", "large"):
         factors = torch.randn(3, n, 5, generator=generator).to(DEVICE) * mask[..., None]
         base = LowRankCouplings(factors, torch.randn(3, 5, generator=generator).to(DEVICE) * 0.3 / n**0.5)
     else:
@@ -182,3 +186,22 @@ def test_an_evaluation_in_a_cuda_graph():
         x.copy_(x.flip(0) + 1)
         graph.replay()
         assert_twins([layer(x).pooled], [pooled])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.parametrize(("n", "heads", "preset"), [(20, 2, "default"), (20, 1, "paper"), (600, 1, "default")])
+def test_compiled_with_cuda_graphs(n, heads, preset):
+    """torch.compile replays graphs: the same values and gradients, again and again."""
+    torch.manual_seed(0)
+    layer = NeuroGameAttention(32, heads=heads, preset=preset).to(DEVICE).eval()
+    compiled = torch.compile(layer, mode="reduce-overhead", fullgraph=True)
+
+    def run(called, x):
+        leaf = x.clone().requires_grad_()
+        out = called(leaf).pooled
+        slopes = torch.autograd.grad(out.square().sum(), [leaf, *(p for p in layer.parameters() if p.requires_grad)])
+        return [out.detach().clone(), *(slope.clone() for slope in slopes)]
+
+    for seed in range(5):
+        x = torch.randn(2, n, 32, device=DEVICE, generator=torch.Generator(DEVICE).manual_seed(seed))
+        assert_twins(run(layer, x), run(compiled, x), CLOSE if preset == "default" else 3e-3)

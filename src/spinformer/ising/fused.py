@@ -18,6 +18,7 @@ from spinformer.ising.implicit import KINDS, kind_of
 from spinformer.ising.implicit import solve_adjoint as plain_adjoint
 from spinformer.ising.model import Ising
 from spinformer.ising.steps import Options, iterate, through_plain_steps
+from spinformer.kernels.factors import can_factor, solve_factored, solve_factored_adjoint
 from spinformer.kernels.operator import operator
 from spinformer.kernels.spins import FACTORS, form_of, solve_adjoint, solve_spins, through_steps
 from spinformer.kernels.support import usable
@@ -49,10 +50,13 @@ def fused_mean_field(
     unrolled: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """m_i = tanh((h_i + sum_j J_ij m_j) / temperature): m, its residual, steps taken, and every state if unrolled."""
+    if form_of(couplings) is None and can_factor(couplings):
+        solved = solve_factored(fields, 1 / temperature, start, mask, couplings, max_steps, damping, tol, anderson)
+        return *solved, fields.new_empty(0)
     if form_of(couplings) is None:
         ising = Ising(fields, KINDS[kind].of(couplings), temperature, mask, trusted=True)
-        solved = iterate(ising, start, (max_steps, damping, tol, "naive", "anderson" if anderson else "damped"))
-        return solved.magnetization.clone(), solved.residual, solved.steps, fields.new_empty(0)
+        plain = iterate(ising, start, (max_steps, damping, tol, "naive", "anderson" if anderson else "damped"))
+        return plain.magnetization.clone(), plain.residual, plain.steps, fields.new_empty(0)
     return solve_spins(
         fields, 1 / temperature, start, mask, couplings, max_steps, int(unrolled), damping, tol, anderson, unrolled
     )
@@ -86,7 +90,7 @@ def fused_mean_field_backward(
         to_couplings = [torch.bmm(inner.mT * cold[:, None, None], path[:, :-1])]
         return to_fields, -to_cold * cold.square(), to_start, to_couplings
     fixed = recording()  # then every sample counts as converged: the host cannot ask which did not
-    solver = solve_adjoint if form_of(couplings) is not None else _plain_adjoint
+    solver = solve_adjoint if form_of(couplings) is not None else _large_adjoint
     to_fields, to_cold, solved = solver(
         gradient, fields, cold, state, residual, mask, couplings, math.inf if fixed else tol
     )
@@ -103,7 +107,7 @@ def fused_mean_field_backward(
     return to_fields, to_temperature, to_start, to_couplings
 
 
-def _plain_adjoint(
+def _large_adjoint(
     gradient: Tensor,
     fields: Tensor,
     cold: Tensor,
@@ -113,9 +117,20 @@ def _plain_adjoint(
     couplings: list[Tensor],
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What `spinformer.kernels.spins.solve_adjoint` gives, by plain iterations."""
+    """What `spinformer.kernels.spins.solve_adjoint` gives, by launches for each step or by plain iterations."""
     own = KINDS["dense" if len(couplings) == 1 else "low rank"].of(couplings)
-    adjoint, solved = plain_adjoint(own, state, residual <= tol, 1 / cold, mask, "naive", gradient)
+    adjoint: Tensor
+    solved: Tensor | None = None
+    if can_factor(couplings):
+        root = (1 - state.square()).clamp_min(0).sqrt()
+        root = root if mask is None else root * mask
+        converged = residual <= tol
+        x, solved = solve_factored_adjoint(torch.where(converged[:, None], root * gradient, 0.0), root, cold, couplings)
+        solved = solved & converged
+        curved = cold[:, None] * own.product((root * x)[..., None]).squeeze(-1)
+        adjoint = gradient + (curved if mask is None else curved * mask)
+    if solved is None or not (recording() or bool(solved.all())):
+        adjoint, solved = plain_adjoint(own, state, residual <= tol, 1 / cold, mask, "naive", gradient)
     inner = fields + own.product(state[..., None]).squeeze(-1)
     pulled = adjoint * (1 - torch.tanh(cold[:, None] * inner).square())
     if mask is not None:

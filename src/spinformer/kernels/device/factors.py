@@ -1,0 +1,234 @@
+"""Iterations over spins with couplings J = U diag(w) U' - diag(d) too large for one program: a few launches a step.
+
+A product with J is two passes over U, in blocks of rows: `U' x` leaves a part for each block, `join` adds them up, and
+the second pass goes on with what the iteration needs of J x. A sample that is done skips all of it, so that the number
+of launches can be fixed and nobody asks the device.
+"""
+
+import triton
+import triton.language as tl
+
+from spinformer.kernels.device.spins import SLOTS, TINY, _mixing_weights, _tanh
+
+WINDOW = tl.constexpr(5)
+
+
+@triton.jit
+def _tile(couplings, row, n, rank, R: tl.constexpr):
+    """A block of rows of U."""
+    column = tl.arange(0, R)
+    inside = (row < n)[:, None] & (column < rank)[None, :]
+    return tl.load(couplings + row.to(tl.int64)[:, None] * rank + column[None, :], inside, 0.0)
+
+
+@triton.jit
+def join(partial, weights, done, total, rank, parts, R: tl.constexpr, C: tl.constexpr):
+    """w_r sum over blocks of their part of (U' x)_r."""
+    sample = tl.program_id(0).to(tl.int64)
+    if tl.load(done + sample) == 0:
+        column = tl.program_id(1) * C + tl.arange(0, C)
+        known = column < rank
+        sum_ = tl.zeros((C,), tl.float32)
+        for part in range(parts):
+            sum_ += tl.load(partial + (sample * parts + part) * R + column, known, 0.0)
+        tl.store(total + sample * R + column, sum_ * tl.load(weights + sample * rank + column, known, 0.0), known)
+
+
+@triton.jit(do_not_specialize=["slot"])
+def pull(
+    couplings, states, gaps, mixing, damping, done, partial, n, rank, slot, chunk, parts,
+    FIRST: tl.constexpr, CLIPPED: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """The next state m, sum over k of a_k (m_k + damping r_k), into its slot; and this block's part of U' m."""
+    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    if tl.load(done + sample) == 0:
+        couplings += sample * n * rank
+        states += sample * WINDOW * n
+        gaps += sample * WINDOW * n
+        step = tl.load(damping + sample)
+        sum_ = tl.zeros((R,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row = part * chunk + start + tl.arange(0, ROWS)
+            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            if FIRST:
+                m = tl.load(states + row, known, 0.0)
+            else:
+                m = tl.zeros((ROWS,), tl.float32)
+                for k in tl.static_range(5):
+                    old, gap = tl.load(states + k * n + row, known, 0.0), tl.load(gaps + k * n + row, known, 0.0)
+                    m += tl.load(mixing + sample * SLOTS + k) * (old + step * gap)
+                if CLIPPED:
+                    m = tl.minimum(tl.maximum(m, -1.0), 1.0)
+                tl.store(states + slot * n + row, m, known)
+            sum_ += tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * m[:, None], 0)
+        tl.store(partial + (sample * parts + part) * R + tl.arange(0, R), sum_)
+
+
+@triton.jit(do_not_specialize=["slot"])
+def push(
+    couplings, diagonal, fields, cold, mask, states, gaps, done, total, found, n, rank, slot, chunk, parts,
+    MASKED: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """r = tanh(cold (h + J m)) - m into its slot; this block's part of r . r_k, and its largest |r|."""
+    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    if tl.load(done + sample) == 0:
+        couplings += sample * n * rank
+        states += sample * WINDOW * n
+        gaps += sample * WINDOW * n
+        inner = tl.load(total + sample * R + tl.arange(0, R), tl.arange(0, R) < rank, 0.0)
+        strength = tl.load(cold + sample)
+        dot0, dot1, dot2 = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+        dot3, dot4, worst = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row = part * chunk + start + tl.arange(0, ROWS)
+            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            m = tl.load(states + slot * n + row, known, 0.0)
+            image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
+            image -= tl.load(diagonal + sample * n + row, known, 0.0) * m
+            gap = _tanh(strength * (tl.load(fields + sample * n + row, known, 0.0) + image))
+            if MASKED:
+                gap = gap * tl.load(mask + sample * n + row, known, 0).to(tl.float32)
+            gap = tl.where(known, gap - m, 0.0)
+            dot0 += gap * tl.where(slot == 0, gap, tl.load(gaps + row, known, 0.0))
+            dot1 += gap * tl.where(slot == 1, gap, tl.load(gaps + n + row, known, 0.0))
+            dot2 += gap * tl.where(slot == 2, gap, tl.load(gaps + 2 * n + row, known, 0.0))
+            dot3 += gap * tl.where(slot == 3, gap, tl.load(gaps + 3 * n + row, known, 0.0))
+            dot4 += gap * tl.where(slot == 4, gap, tl.load(gaps + 4 * n + row, known, 0.0))
+            worst = tl.maximum(worst, tl.abs(gap))
+            tl.store(gaps + slot * n + row, gap, known)
+        spot = found + (sample * parts + part) * SLOTS
+        tl.store(spot, tl.sum(dot0, 0))
+        tl.store(spot + 1, tl.sum(dot1, 0))
+        tl.store(spot + 2, tl.sum(dot2, 0))
+        tl.store(spot + 3, tl.sum(dot3, 0))
+        tl.store(spot + 4, tl.sum(dot4, 0))
+        tl.store(spot + 5, tl.max(worst, 0))
+
+
+@triton.jit(do_not_specialize=["slot", "count"])
+def decide(
+    found, gram, mixing, damping, length, done, residual, steps, last, count, slot, parts, max_steps, most, tol,
+    ANDERSON: tl.constexpr,
+):  # fmt: skip
+    """Of a sample after `count` steps: its residual, whether it is done, and how the next state is mixed."""
+    sample = tl.program_id(0).to(tl.int64)
+    if tl.load(done + sample) == 0:
+        k = tl.arange(0, SLOTS)
+        dots, worst = tl.zeros((SLOTS,), tl.float32), tl.zeros((SLOTS,), tl.float32)
+        for part in range(parts):
+            row = tl.load(found + (sample * parts + part) * SLOTS + k, k < 6, 0.0)
+            dots += tl.where(k < WINDOW, row, 0.0)
+            worst = tl.maximum(worst, tl.where(k == WINDOW, row, 0.0))
+        largest = tl.max(worst, 0)
+        tl.store(residual + sample, largest)
+        tl.store(last + sample, slot)
+        tl.store(steps + sample, count)
+        if (largest <= tol) | (count == max_steps):
+            tl.store(done + sample, 1)
+        else:
+            share = tl.where(k == slot, 1.0, 0.0)
+            if ANDERSON:
+                place = gram + sample * SLOTS * SLOTS + k[:, None] * SLOTS + k[None, :]
+                whole = tl.load(place)
+                whole = tl.where((k == slot)[:, None], dots[None, :], whole)
+                whole = tl.where((k == slot)[None, :], dots[:, None], whole)
+                tl.store(place, whole)
+                size = tl.sqrt(tl.sum(tl.where(k == slot, dots, 0.0), 0))
+                factor = tl.where(size > tl.load(length + sample), 0.5, 1.1)
+                tl.store(length + sample, size)
+                tl.store(damping + sample, tl.minimum(tl.load(damping + sample) * factor, most))
+                share = _mixing_weights(whole, tl.minimum(count + 1, WINDOW))
+            tl.store(mixing + sample * SLOTS + k, tl.where(k < WINDOW, share, 0.0))
+
+
+@triton.jit(do_not_specialize=["count"])
+def pull_adjoint(
+    couplings, root, residues, directions, squares, sums, stopped, partial, n, rank, count, chunk, parts, width,
+    FIRST: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """p = r + beta p, and this block's part of U' root p. squares: |r|^2 after each step; sums: parts of the last."""
+    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    if tl.load(stopped + sample) == 0:
+        couplings += sample * n * rank
+        beta = 0.0
+        if not FIRST:
+            square = 0.0
+            for other in range(parts):
+                square += tl.load(sums + sample * parts + other)
+            beta = square / tl.maximum(tl.load(squares + sample * width + count - 1), TINY)
+            if part == 0:
+                tl.store(squares + sample * width + count, square)
+        sum_ = tl.zeros((R,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row = part * chunk + start + tl.arange(0, ROWS)
+            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            p = tl.load(residues + sample * n + row, known, 0.0)
+            if not FIRST:
+                p += beta * tl.load(directions + sample * n + row, known, 0.0)
+            tl.store(directions + sample * n + row, p, known)
+            p *= tl.load(root + sample * n + row, known, 0.0)
+            sum_ += tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * p[:, None], 0)
+        tl.store(partial + (sample * parts + part) * R + tl.arange(0, R), sum_)
+
+
+@triton.jit
+def push_adjoint(
+    couplings, diagonal, root, cold, directions, images, stopped, total, sums, n, rank, chunk, parts,
+    ROWS: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """A p = p - cold root J root p, and this block's part of p . A p."""
+    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    if tl.load(stopped + sample) == 0:
+        couplings += sample * n * rank
+        inner = tl.load(total + sample * R + tl.arange(0, R), tl.arange(0, R) < rank, 0.0)
+        strength = tl.load(cold + sample)
+        sum_ = tl.zeros((ROWS,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row = part * chunk + start + tl.arange(0, ROWS)
+            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            p = tl.load(directions + sample * n + row, known, 0.0)
+            scale = tl.load(root + sample * n + row, known, 0.0)
+            image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
+            image -= tl.load(diagonal + sample * n + row, known, 0.0) * scale * p
+            image = p - strength * scale * image
+            tl.store(images + sample * n + row, image, known)
+            sum_ += p * image
+        tl.store(sums + sample * parts + part, tl.sum(sum_, 0))
+
+
+@triton.jit(do_not_specialize=["count"])
+def step_adjoint(
+    solution, residues, directions, images, squares, curvatures, sums, stopped, n, count, chunk, parts, width,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """x += step p and r -= step A p, with step = |r|^2 / p . A p; this block's part of |r|^2."""
+    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    if tl.load(stopped + sample) == 0:
+        curvature = 0.0
+        for other in range(parts):
+            curvature += tl.load(curvatures + sample * parts + other)
+        step = tl.where(curvature > 0, tl.load(squares + sample * width + count) / curvature, 0.0)
+        sum_ = tl.zeros((ROWS,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row = sample * n + part * chunk + start + tl.arange(0, ROWS)
+            known = (row < (sample + 1) * n) & (start + tl.arange(0, ROWS) < chunk)
+            x = tl.load(solution + row, known, 0.0) + step * tl.load(directions + row, known, 0.0)
+            r = tl.load(residues + row, known, 0.0) - step * tl.load(images + row, known, 0.0)
+            tl.store(solution + row, x, known)
+            tl.store(residues + row, r, known)
+            sum_ += r * r
+        tl.store(sums + sample * parts + part, tl.sum(sum_, 0))
+
+
+@triton.jit
+def stop_adjoint(curvatures, sums, goal, stopped, reached, parts):
+    """Of a sample after a step: |r|^2, and whether it is at rounding level or its matrix not positive definite."""
+    sample = tl.program_id(0).to(tl.int64)
+    if tl.load(stopped + sample) == 0:
+        square, curvature = 0.0, 0.0
+        for other in range(parts):
+            square += tl.load(sums + sample * parts + other)
+            curvature += tl.load(curvatures + sample * parts + other)
+        tl.store(reached + sample, square)
+        if (square <= tl.load(goal + sample)) | (curvature <= 0):
+            tl.store(stopped + sample, 1)
