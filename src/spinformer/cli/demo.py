@@ -44,12 +44,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _texts(args: argparse.Namespace) -> list[Path]:
     """The parts with a classifier; their pages."""
-    from spinformer.models.shipped import default_model
+    from spinformer.models.shipped import EMBEDDED, SMALL, default_model
 
     try:
         require("transformers", extra="nli")
         require("accelerate", extra="nli")
         model = args.model or default_model()
+        model = SMALL if model == str(EMBEDDED) else model
     except (ModuleNotFoundError, FileNotFoundError) as error:
         print(f"1 and 2, the explained pair and a classifier of your own, are left out: {error}")
         return []

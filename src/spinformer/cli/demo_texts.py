@@ -8,7 +8,7 @@ from typing import Any
 from spinformer.cli.demo_session import Session, heading
 from spinformer.cli.options import takes_color
 
-PREMISE, HYPOTHESIS = "A man in a red shirt is sleeping on a bench in the park.", "The man is not awake."
+PREMISE, HYPOTHESIS = "Two children are playing football in the rain.", "The kids are indoors."
 REVIEWS = (
     "The room was small and loud, but the people were wonderful and I loved every day.",
     "Not good at all, I am really disappointed.",
@@ -77,8 +77,8 @@ scores = evaluate(model, tokenizer, load_texts("sentiment:test")).scores
     print("\nNow its game, from texts without labels, so that one pass explains a text:")
     session.run(f"""
 explainer = spinformer.Explainer(model, tokenizer)
-comments = load_texts("sentiment:train").select(range({texts // 2}))
-explainer.ground(comments, {str(folder)!r}, epochs=2, batch_size=16, subsets=2)
+comments = load_texts("sentiment:train").select(range({texts * 3 // 4}))
+explainer.ground(comments, {str(folder)!r}, epochs=3, batch_size=16, subsets=3)
 explanations = explainer({list(REVIEWS)!r})
 """)
     for explanation in session["explanations"]:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from spinformer.models.shipped import named_model, shipped_models
+
 ENCODERS = {
     "bert-base": "google-bert/bert-base-uncased",
     "bert-large": "google-bert/bert-large-uncased",
@@ -15,9 +17,14 @@ ENCODERS = {
 
 
 def encoder_path(name: str, option: str = "encoder") -> str:
-    """The hub id of a short name; a folder or a hub id as it is. option: its name in an error message."""
+    """The hub id of a short name, or the folder of a classifier of this package; a folder or a hub id as it is.
+
+    option: its name in an error message.
+    """
     if name in ENCODERS:
         return ENCODERS[name]
-    if "/" not in name and not Path(name).is_dir():
-        raise ValueError(f"{option} must be a folder, a hub id or one of {', '.join(ENCODERS)}; got {name!r}")
-    return name
+    own = named_model(name)
+    if "/" not in own and not Path(own).is_dir():
+        names = ", ".join([*ENCODERS, *shipped_models()])
+        raise ValueError(f"{option} must be a folder, a hub id or one of {names}; got {name!r}")
+    return own

@@ -74,7 +74,7 @@ def load_tokenizer(path_or_hub_id: str | Path) -> "PreTrainedTokenizerBase":
 
 def load_encoder(path_or_hub_id: str | Path, config: "PreTrainedConfig", **options: Any) -> "PreTrainedModel":
     """An encoder with all of its weights, in float32; options: of its class, beside the configuration."""
-    source = str(path_or_hub_id)
+    source = named_model(str(path_or_hub_id))
     with one_line_errors(source):
         encoder, report = pretrained_model(
             source,
