@@ -6,13 +6,15 @@ run that was stopped continues. Needs single texts with labels, such as those of
 
 No weights of the models are pretrained. With --vectors, the embedding of each token that is a whole word starts from
 the vector of that word in a GloVe file. With --teacher, a model learns the answers of a trained classifier beside the
-labels.
+labels, and with --more also those to texts without labels.
 """
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from research.commands.options import add_results
 from research.experiments.architectures import ARCHITECTURES, MAX_LENGTH, Lessons, teacher_answers, train_architecture
@@ -36,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--teacher", type=Path, help="folder of a classifier whose answers are learnt beside the labels"
     )
+    parser.add_argument("--more", nargs="+", default=[], help="files of texts without labels that the teacher answers")
     parser.add_argument("--only", nargs="+", choices=tuple(ARCHITECTURES), help="of these architectures (default all)")
     parser.add_argument("--count", type=int, default=300, help="texts to measure explanations on (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=6, help="epochs of training (default %(default)s)")
@@ -57,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     for part in texts:
         if part.labels is None or part.paired:
             raise ValueError(f"{part.source}: expected single texts with labels")
+    if args.more and args.teacher is None:
+        raise ValueError("--more needs --teacher: its texts have no labels of their own here")
     names = [name for name in ARCHITECTURES if args.only is None or name in args.only]
     lessons = _lessons(args, texts[0], names)
     results = run_tasks(_measured, [(args, texts, lessons, name) for name in names], processes=args.jobs)
@@ -78,13 +83,13 @@ def run(args: argparse.Namespace) -> int:
 def _config(args: argparse.Namespace) -> dict[str, Any]:
     names = ("count", "epochs", "rate", "ground_epochs", "batch_size", "seed")
     aids = {name: getattr(args, name).name for name in ("vectors", "teacher") if getattr(args, name)}
-    return {name: getattr(args, name) for name in names} | aids
+    return {name: getattr(args, name) for name in names} | aids | {"more": [Path(path).name for path in args.more]}
 
 
 def _digests(args: argparse.Namespace) -> dict[str, str]:
     """The sha256 of the files beside the texts that the models learn from."""
-    vectors = {args.vectors.name: sha256(args.vectors)} if args.vectors else {}
-    return vectors | (weight_digests(str(args.teacher)) if args.teacher else {})
+    files = [*([args.vectors] if args.vectors else []), *map(Path, args.more)]
+    return {path.name: sha256(path) for path in files} | (weight_digests(str(args.teacher)) if args.teacher else {})
 
 
 def _lessons(args: argparse.Namespace, train: Texts, names: Sequence[str]) -> Lessons:
@@ -93,10 +98,14 @@ def _lessons(args: argparse.Namespace, train: Texts, names: Sequence[str]) -> Le
 
     if all((args.runs / name / "config.json").is_file() for name in names):
         return Lessons()
-    return Lessons(
-        vectors=read_vectors(args.vectors) if args.vectors else None,
-        answers=teacher_answers(args.teacher, train, args.device) if args.teacher else None,
-    )
+    vectors = read_vectors(args.vectors) if args.vectors else None
+    if args.teacher is None:
+        return Lessons(vectors)
+    answers = teacher_answers(args.teacher, train, train.names, args.device)
+    more = [load_texts(path, labelled=False) for path in args.more]
+    others = [teacher_answers(args.teacher, part, train.names, args.device) for part in more]
+    texts = tuple(text for part in more for text in part.first)
+    return Lessons(vectors, answers, texts, torch.cat(others) if others else None)
 
 
 def _measured(args: argparse.Namespace, texts: tuple[Texts, Texts], lessons: Lessons, name: str) -> dict[str, Any]:

@@ -95,27 +95,28 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 @dataclass(frozen=True)
 class Lessons:
     """What a model learns from beside texts and labels. vectors: of words, which its embeddings start from; answers:
-    the probabilities that a teacher gives the classes of each text.
+    the probabilities that a teacher gives the classes of each text; more: texts without labels, of which it has but
+    the teacher's answers, `more_answers`.
     """
 
     vectors: "WordVectors | None" = None
     answers: Tensor | None = None
+    more: tuple[str, ...] = ()
+    more_answers: Tensor | None = None
 
 
-def teacher_answers(folder: Path, train: Texts, device: str | None) -> Tensor:
-    """The probabilities that a trained classifier gives the classes of each text, in the order of the texts' names."""
+def teacher_answers(folder: Path, texts: Texts, names: Sequence[str], device: str | None) -> Tensor:
+    """The probabilities that a trained classifier gives the classes of these names, in their order, for each text."""
     from spinformer.evaluate.answers.class_mapping import class_names
     from spinformer.models.loading import load_classifier
     from spinformer.models.predict import predict
 
     model, tokenizer = load_classifier(folder, device=device)
-    names = class_names(model)
-    if sorted(names) != sorted(train.names):
-        raise ValueError(
-            f"{folder}: expected a teacher of the classes {', '.join(train.names)}; got {', '.join(names)}"
-        )
-    logits = predict(model, tokenizer, train, batch_size=512, max_length=MAX_LENGTH).logits
-    return logits[:, [names.index(name) for name in train.names]].softmax(-1)
+    own = class_names(model)
+    if sorted(own) != sorted(names):
+        raise ValueError(f"{folder}: expected a teacher of the classes {', '.join(names)}; got {', '.join(own)}")
+    logits = predict(model, tokenizer, texts, batch_size=512, max_length=MAX_LENGTH).logits
+    return logits[:, [own.index(name) for name in names]].softmax(-1)
 
 
 def make_tokenizer(architecture: Architecture, texts: Sequence[str], vocabulary: int = VOCABULARY) -> Any:
@@ -198,17 +199,17 @@ def start_from_vectors(model: Any, tokenizer: Any, vectors: "WordVectors") -> in
     return len(tokens)
 
 
-def targets(train: Texts, answers: Tensor | None = None) -> Tensor:
+def targets(train: Texts, lessons: Lessons) -> Tensor:
     """(1 - w) [label = k] + w p_k, in (texts, classes): what to learn, with w = TEACHER_WEIGHT.
 
-    answers: p, the probabilities that a teacher gives the classes; without, w = 0.
+    p: the probabilities that a teacher gives the classes; without, w = 0. Texts without labels follow, with w = 1.
     """
     if train.labels is None:
         raise ValueError(f"{train.source}: expected labels to train on; got none")
     labels = functional.one_hot(torch.tensor(list(train.labels)), len(train.names)).float()
-    if answers is None:
-        return labels
-    return labels.lerp(answers, TEACHER_WEIGHT)
+    if lessons.answers is not None:
+        labels = labels.lerp(lessons.answers, TEACHER_WEIGHT)
+    return labels if lessons.more_answers is None else torch.cat([labels, lessons.more_answers])
 
 
 class FitOptions(TypedDict):
@@ -221,11 +222,11 @@ class FitOptions(TypedDict):
     device: str
 
 
-def fit(model: Any, tokenizer: Any, train: Texts, answers: Tensor | None = None, **options: Unpack[FitOptions]) -> None:
-    """Cross-entropy with AdamW, a part of the tokens hidden. answers: as in `targets`."""
+def fit(model: Any, tokenizer: Any, train: Texts, lessons: Lessons, **options: Unpack[FitOptions]) -> None:
+    """Cross-entropy with AdamW, a part of the tokens hidden."""
     epochs, batch_size, seed, device = options["epochs"], options["batch_size"], options["seed"], options["device"]
-    wanted = targets(train, answers).to(device)
-    ids = tokenizer(list(train.first), truncation=True, max_length=MAX_LENGTH)["input_ids"]
+    wanted = targets(train, lessons).to(device)
+    ids = tokenizer([*train.first, *lessons.more], truncation=True, max_length=MAX_LENGTH)["input_ids"]
     sampler = LengthSampler(torch.tensor([len(row) for row in ids]), batch_size, seed)
     steps = epochs * (len(sampler) // batch_size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=options["rate"], weight_decay=0.05)
@@ -266,6 +267,6 @@ def train_architecture(
     model = make_model(architecture, tokenizer, train.names, options["seed"])
     if lessons.vectors is not None:
         start_from_vectors(model, tokenizer, lessons.vectors)
-    fit(model, tokenizer, train, lessons.answers, **options)
+    fit(model, tokenizer, train, lessons, **options)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -98,7 +98,7 @@ def test_demo(tmp_path, capsys):
         assert line in shown, line
     pages = [output / name for name in ("pair.html", "sentiment.html", "digits.png")]
     assert shown.rstrip().endswith(f"written: {', '.join(map(str, pages))}")
-    assert "awake" in pages[0].read_text()
+    assert "indoors" in pages[0].read_text()
     assert "wonderful" in pages[1].read_text()
     assert pages[2].stat().st_size > 1000
     assert (output / "sentiment" / "game" / "game.json").is_file()

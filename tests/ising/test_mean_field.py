@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from research.benchmarks import example, gradients
+from spinformer._base import stopping
 from spinformer.attention import algorithm1
 from spinformer.attention.worked_example import worked_example
-from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field, stopping
+from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field
 
 SOLVERS = ("damped", "anderson", "sequential")
 

@@ -55,7 +55,7 @@ def test_each_is_made_and_learns(name):
     model = make_model(ARCHITECTURES[name], tokenizer, texts.names)
     assert model.config.id2label == {0: "negative", 1: "positive"}
     before, state = torch.get_rng_state(), [parameter.clone() for parameter in model.parameters()]
-    fit(model, tokenizer, texts, epochs=2, batch_size=8, rate=1e-3, seed=0, device="cpu")
+    fit(model, tokenizer, texts, Lessons(), epochs=2, batch_size=8, rate=1e-3, seed=0, device="cpu")
     assert torch.equal(torch.get_rng_state(), before)
     assert not all(torch.equal(*pair) for pair in zip(state, model.parameters(), strict=True))
     assert torch.isfinite(predict(model, tokenizer, texts, progress=False).logits).all()
@@ -65,7 +65,7 @@ def test_it_finds_the_word_that_tells():
     texts, own = reviews(128), ARCHITECTURES["distilbert"]
     tokenizer = make_tokenizer(own, texts.first, 300)
     model = make_model(own, tokenizer, texts.names)
-    fit(model, tokenizer, texts, epochs=8, batch_size=32, rate=2e-3, seed=0, device="cpu")
+    fit(model, tokenizer, texts, Lessons(), epochs=8, batch_size=32, rate=2e-3, seed=0, device="cpu")
     assert accuracy(model, tokenizer, reviews(64, seed=1)) >= 0.9
 
 
@@ -112,10 +112,13 @@ def test_vectors_wider_than_the_model_are_refused():
 
 def test_targets_are_labels_mixed_with_the_answers_of_a_teacher():
     texts = Texts(["good", "bad"], labels=[1, 0], names=("negative", "positive"))
-    assert targets(texts).tolist() == [[0, 1], [1, 0]]
+    assert targets(texts, Lessons()).tolist() == [[0, 1], [1, 0]]
     answers = torch.tensor([[0.5, 0.5], [0.2, 0.8]])
     expected = (1 - TEACHER_WEIGHT) * torch.tensor([[0.0, 1.0], [1.0, 0.0]]) + TEACHER_WEIGHT * answers
-    torch.testing.assert_close(targets(texts, answers), expected)
+    torch.testing.assert_close(targets(texts, Lessons(answers=answers)), expected)
+    more = torch.tensor([[0.9, 0.1]])
+    found = targets(texts, Lessons(answers=answers, more=("so so",), more_answers=more))
+    torch.testing.assert_close(found, torch.cat([expected, more]))
 
 
 def test_the_answers_of_a_teacher_are_in_the_order_of_the_names(tmp_path):
@@ -125,10 +128,9 @@ def test_the_answers_of_a_teacher_are_in_the_order_of_the_names(tmp_path):
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     expected = predict(model, tokenizer, texts, progress=False).logits.softmax(-1).flip(-1)
-    torch.testing.assert_close(teacher_answers(tmp_path, texts, "cpu"), expected)
-    other = Texts(texts.first, labels=texts.labels, names=("no", "yes"))
+    torch.testing.assert_close(teacher_answers(tmp_path, texts, texts.names, "cpu"), expected)
     with pytest.raises(ValueError, match="expected a teacher of the classes no, yes; got positive, negative"):
-        teacher_answers(tmp_path, other, "cpu")
+        teacher_answers(tmp_path, texts, ("no", "yes"), "cpu")
 
 
 def test_the_command_trains_grounds_and_measures_and_goes_on(tmp_path, monkeypatch, capsys):

@@ -217,15 +217,25 @@ class NormGame(Game):
         return self._scaled(delta), self._scaled(none)
 
     def expected_marginals(self, probability: Tensor) -> Tensor:
-        """f of the root of the expected squared norm with i, minus the same without i: O(M n d)."""
+        """f of the root of the expected squared norm with i, minus the same without i: O(M n min(n, d))."""
         squares, p = self.squares[:, None], probability
-        mean = p @ self.values  # (B, M, d)
-        along = mean @ self.values.mT  # (B, M, n)
+        if self.players < self.values.shape[2] and not torch.is_grad_enabled():
+            along = p @ self._gram  # (B, M, n)
+            whole = (p * along).sum(-1, keepdim=True)
+        else:
+            mean = p @ self.values  # (B, M, d)
+            along = mean @ self.values.mT
+            whole = mean.square().sum(-1, keepdim=True)
         spread = p * (1 - p) * squares
-        square = mean.square().sum(-1, keepdim=True) - 2 * p * along + p.square() * squares
+        square = whole - 2 * p * along + p.square() * squares
         square = (square + spread.sum(-1, keepdim=True) - spread).clamp_min(0)
         gain = 2 * (along - p * squares) + squares
         return self.marginals_of(Singles(square, square, gain))[0]
+
+    @once
+    def _gram(self) -> Tensor:
+        """v_i . v_j, (B, n, n), without a graph: for iterations that meet it again and again."""
+        return self.values.detach() @ self.values.detach().mT
 
     def _function(self) -> Callable[[Tensor], Tensor]:
         functions: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "log1p": torch.log1p}

@@ -19,12 +19,14 @@ from torch.nn.functional import logsigmoid
 
 from spinformer._base.binomial import log_binomial
 from spinformer._base.rng import uniforms
+from spinformer._base.stopping import all_done
 from spinformer.games.game import Game
 from spinformer.games.indices import INDICES, log_size_weight
 from spinformer.games.twins import mean_of_twins
 
-# Iterations of the mean-field equations of the tilted proposal, and the part of each step that is taken.
-STEPS, DAMPING = 40, 0.5
+# Iterations of the mean-field equations of the tilted proposal, at most, the part of each step that is taken, and the
+# step below which a game is done.
+STEPS, DAMPING, SMALL = 40, 0.5, 1e-2
 # Players that are held out, one at a time, for further solutions of these equations.
 ABSENCES = 16
 # No coin is surer than 1 - DOUBT / n; a draw is by fair coins with probability DEFENCE.
@@ -161,11 +163,11 @@ class Tilted(Coins):
     def __init__(self, game: Game, temperature: Tensor) -> None:
         with torch.no_grad():
             gamma = temperature[:, None, None]
-            nobody = torch.zeros(game.batch, 1, game.players, dtype=torch.bool, device=game.device)
-            logits = _solve(game, gamma, nobody)
+            logits = _solve(game, gamma, _start(game))
             absent = _absent(game, game.expected_marginals(logits.sigmoid()).squeeze(1))  # (B, M)
             held = torch.nn.functional.one_hot(absent, game.players).bool()
-            logits = torch.cat([logits, _solve(game, gamma, held)], 1)  # (B, M + 1, n)
+            others = _solve(game, gamma, logits.expand(held.shape), held)
+            logits = torch.cat([logits, others], 1)  # (B, M + 1, n)
             surest = (game.counts() / DOUBT - 1).log()[:, None, None].to(logits.dtype)
             logits = logits.minimum(surest).maximum(-surest)
             fair = torch.zeros_like(logits[:, :1])
@@ -193,15 +195,14 @@ class Tilted(Coins):
         return self._mix(each.sum(-1, keepdim=True) - each)
 
     def log_without_two(self, coalitions: Tensor, delta: Tensor, without: Tensor, rows: slice) -> Tensor:
-        """The coins of all but i and j, one solution at a time to save memory."""
-        total: Tensor | None = None
-        for part, log_weight in enumerate(self.weight.log().unbind(-1)):
-            each = torch.where(coalitions, self.log_in[:, part, None], self.log_out[:, part, None])
-            term = each.sum(-1)[..., None, None] - each[:, :, rows, None] - each[:, :, None]
-            term = term + log_weight[:, None, None, None]
-            total = term if total is None else torch.logaddexp(total, term)
-        assert total is not None
-        return total
+        """log of sum over solutions p of w_p P_p(C) / (P_p(i) P_p(j)), a matrix product over the solutions."""
+        each = self._log_coins(coalitions)  # (B, P, K, n), P = M + 2
+        level = each.sum(-1) + self.weight.log()[..., None]  # (B, P, K)
+        most = level.amax(1)
+        outside = each.neg().exp()  # at most n / DOUBT
+        left = (level - most[:, None]).exp()[..., None] * outside[..., rows]
+        mixed = torch.matmul(left.permute(0, 2, 3, 1), outside.transpose(1, 2))  # (B, K, rows, n)
+        return mixed.log() + most[..., None, None]
 
     def log_probability(self, coalitions: Tensor) -> Tensor:
         """log P(C) itself: (B, K)."""
@@ -229,19 +230,30 @@ def _absent(game: Game, marginal: Tensor) -> Tensor:
     return order.gather(1, best.sort(-1).values)
 
 
-def _solve(game: Game, temperature: Tensor, held: Tensor) -> Tensor:
-    """logit p_i = (E v(C + i) - E v(C - i)) / temperature, solved for (B, M, n) by damped iteration.
+def _start(game: Game) -> Tensor:
+    """Logits that lean a little towards players of high rank, twins alike, (B, 1, n).
 
-    temperature: (B, 1, 1); held: (B, M, n), players that are out of every C. The start leans a little towards players
-    of high rank, twins alike: where a solution is one of several that mirror each other, rounding would choose.
+    Where a solution is one of several that mirror each other, rounding would choose.
     """
     rank = game.order() if (twins := game.twins()) is None else twins
     lean = LEAN * (rank / game.counts()[:, None]).to(game.dtype)
-    if game.mask is not None:
-        lean = lean * game.mask
-    logits = lean[:, None].expand(held.shape).clone()
-    for _ in range(STEPS):
-        probability = logits.sigmoid().masked_fill(held, 0.0)
-        target = game.expected_marginals(probability) / temperature
-        logits = logits + DAMPING * (target - logits)
+    return (lean if game.mask is None else lean * game.mask)[:, None]
+
+
+def _solve(game: Game, temperature: Tensor, logits: Tensor, held: Tensor | None = None) -> Tensor:
+    """logit p_i = (E v(C + i) - E v(C - i)) / temperature, solved for (B, M, n) by damped iteration, each game alone.
+
+    temperature: (B, 1, 1); logits: to start from; held: (B, M, n), players that are out of every C. The solution with
+    a player held out is near that with all, so it starts there.
+    """
+    padding = None if game.mask is None else ~game.mask[:, None]
+    active = torch.ones_like(temperature, dtype=torch.bool)
+    for count in range(STEPS):
+        if all_done(active, count):
+            break
+        probability = logits.sigmoid() if held is None else logits.sigmoid().masked_fill(held, 0.0)
+        change = DAMPING * (game.expected_marginals(probability) / temperature - logits)
+        seen = change.abs() if padding is None else change.abs().masked_fill(padding, 0.0)
+        logits = torch.where(active, logits + change, logits)
+        active = active & (seen.amax((1, 2), keepdim=True) > SMALL)
     return logits

@@ -22,9 +22,9 @@ from torch.autograd.function import once_differentiable
 
 from spinformer._base.precision import full_precision
 from spinformer._base.recording import recording
+from spinformer._base.stopping import all_done
 from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
 from spinformer.ising.model import Ising
-from spinformer.ising.stopping import all_done
 
 MAX_ITERATIONS = 100
 COMPILED_ITERATIONS = 16  # torch.compile unrolls the loop, so it gets a fixed, smaller number

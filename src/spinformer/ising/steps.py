@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from spinformer._base.precision import full_precision
+from spinformer._base.stopping import all_done
 from spinformer.ising.anderson import Anderson
 from spinformer.ising.implicit import KINDS
 from spinformer.ising.model import Ising
-from spinformer.ising.stopping import all_done
 
 Options = tuple[int, float, float, str, str]  # max_steps, damping, tol, correction, solver
 

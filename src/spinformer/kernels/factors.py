@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base.recording import recording
+from spinformer._base.stopping import CHECK_EVERY_DEFAULT, all_done
 from spinformer.kernels.support import block, usable
 
 WINDOW, SLOTS = 5, 8
@@ -14,7 +15,6 @@ PROGRAMS = 528  # of a launch, four for each processor of a large GPU
 LARGEST_RANK = 1024
 MAX_ITERATIONS, RECORDED_ITERATIONS = 100, 32  # of conjugate gradients; the second where nobody can ask
 ACCURACY = 1e-4
-CHECK_EVERY = 4  # steps between two looks at who is done; where nobody can ask, all steps are launched
 
 
 class Blocks(NamedTuple):
@@ -86,7 +86,7 @@ def solve_factored(
             found, gram, mixing, step, length, done, residual, steps, last, count, slot, parts, max_steps, damping, tol,
             ANDERSON=anderson, num_warps=1,
         )  # fmt: skip
-        if _all_done(done, count):
+        if (count + 1) % CHECK_EVERY_DEFAULT == 0 and all_done(done == 0, count):
             break
     state = states[torch.arange(batch, device=fields.device), last]
     return state, residual, steps
@@ -143,11 +143,6 @@ def solve_factored_adjoint(right: Tensor, root: Tensor, cold: Tensor, couplings:
             n, count, chunk, parts, most + 1, ROWS=min(1024, block(chunk)),
         )  # fmt: skip
         device.stop_adjoint[(batch,)](curvatures, sums, goal, stopped, reached, parts, num_warps=1)
-        if _all_done(stopped, count):
+        if (count + 1) % CHECK_EVERY_DEFAULT == 0 and all_done(stopped == 0, count):
             break
     return solution, reached <= square * ACCURACY**2
-
-
-def _all_done(done: Tensor, count: int) -> bool:
-    """Whether all samples are, where that may be asked, now and then."""
-    return (count + 1) % CHECK_EVERY == 0 and not recording() and bool(done.all())

@@ -10,6 +10,7 @@ from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
 
 MAX_BUDGET = 256
+PROGRAMS = 264  # two for each processor of a large GPU
 
 
 def can_value_players(values: Tensor, budget: int) -> bool:
@@ -20,6 +21,11 @@ def can_value_players(values: Tensor, budget: int) -> bool:
 def _across(n: int) -> dict[str, int]:
     """Blocks of players, and warps, of the one program of a game that meets them all."""
     return {"N": min(128, block(n)), "num_warps": 4} if n <= WIDE else {"N": 1024, "num_warps": 16}
+
+
+def _players(batch: int, n: int) -> int:
+    """Players of a program: fewer where a launch would have too few programs for a large GPU."""
+    return min(128 if batch * -(-n // 128) >= PROGRAMS else 32, block(n))
 
 
 @operator("value_players")
@@ -50,7 +56,7 @@ def value_players(
     values = values.contiguous()
     code = seed if seed.device == values.device else seed.new_full((), int(seed), device=values.device)
     inside = values.new_empty(batch, draws, n)
-    size, blank = min(128, block(n)), squares
+    size, blank = _players(batch, n), squares
     grid = (batch, -(-n // size))
     device.coalitions[grid](
         code, blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
@@ -101,7 +107,7 @@ def value_players_backward(
 
     (batch, n, _), draws = values.shape, products.shape[1]
     budget = draws // 2
-    size = min(128, block(n))
+    size = _players(batch, n)
     blocks = -(-n // size)
     whole_products, whole_totals = torch.empty_like(products), torch.empty_like(totals)
     to_squares, out = torch.empty_like(squares), values.new_empty(batch, 2)
