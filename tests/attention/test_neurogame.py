@@ -5,7 +5,7 @@ import torch
 
 from spinformer.attention import PRESETS, NeuroGameAttention, algorithm1
 from spinformer.games import NormGame, exact_values
-from spinformer.ising import Ising, implicit, mean_field
+from spinformer.ising import Ising, mean_field
 
 DIM = 16
 
@@ -221,8 +221,7 @@ class TestUse:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("options", [{"couplings": "dense"}, {"couplings": "linear"}])
-    def test_compile(self, options, monkeypatch):
-        monkeypatch.setattr(implicit, "COMPILED_ITERATIONS", 6)  # each is traced; nine tokens need no more
+    def test_compile(self, options):
         x, mask = batch()
         module = layer(max_steps=2, **options)
         compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
@@ -234,6 +233,18 @@ class TestUse:
             found.pooled.sum().backward()
             gradients.append(module.value.weight.grad.clone())
         torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-2, atol=1e-3)
+
+    @pytest.mark.slow
+    def test_export(self):
+        x, mask = batch()
+        module = layer()
+        program = torch.export.export(module, (x, mask))
+        names = {str(node.target) for node in program.graph.nodes}
+        assert {"spinformer.mean_field.default", "spinformer.leading_vector.default"} <= names
+        output, expected = program.module()(x, mask), module(x, mask)
+        assert isinstance(output, type(expected))
+        torch.testing.assert_close(output.pooled, expected.pooled)
+        torch.testing.assert_close(output.couplings.dense(), expected.couplings.dense())
 
     def test_state_dict_round_trip(self, tmp_path):
         x, mask = batch()

@@ -1,4 +1,4 @@
-"""The mean field as one operator, on a GPU, and so one node for torch.compile.
+"""The mean field as one operator, on a GPU and under torch.compile, for which it is one node.
 
 Where `spinformer.kernels.spins` has a form for the couplings it is one launch forward and one backward. The plain
 iterations beside it are its twin. Larger couplings are left to them, inside the operator, and so is the gradient of
@@ -30,7 +30,7 @@ def can_solve(couplings: Couplings, correction: str, solver: str, unrolled: bool
         return False
     tensors = list(couplings.tensors())
     if not usable(*tensors):
-        return False
+        return torch.compiler.is_compiling() and not unrolled
     form = form_of(tensors)
     return not unrolled or (solver == "damped" and form is not None and form.form != FACTORS)
 

@@ -42,14 +42,14 @@ def mean_field(
     correction "tap" subtracts the Onsager term m_i sum_j J_ij^2 (1 - m_j^2) / temperature from the field.
 
     A sample stops when its residual is at most `tol`, whatever the others do. All stop after `max_steps`; `converged`
-    is false for those that did not get there. Under torch.compile the number of steps is fixed, and samples that are
-    done stay as they are.
+    is false for those that did not get there. Under torch.compile the naive equations are one node, which does all of
+    this; the others have a fixed number of steps, in which samples that are done stay as they are.
 
     backward "unrolled": gradients through every step taken, at least one: a sample that starts at its fixed point would
     have none otherwise. "implicit": those of the fixed point that a converged
     sample has reached up to `tol`, by the implicit function theorem; a sample that did not converge is differentiated
     through its steps, which the backward pass takes again for such samples alone. Memory until then does not grow with
-    the steps. Under torch.compile the steps of all samples are part of the graph. First derivatives only.
+    the steps. Under torch.compile the steps of the TAP equations are part of the graph. First derivatives only.
     """
     checks.instance("ising", ising, Ising)
     checks.choice("correction", correction, ("naive", "tap"))
