@@ -239,8 +239,7 @@ class TestUse:
         x, mask = batch()
         module = layer()
         program = torch.export.export(module, (x, mask))
-        names = {str(node.target) for node in program.graph.nodes}
-        assert {"spinformer.mean_field.default", "spinformer.leading_vector.default"} <= names
+        assert "spinformer.mean_field.default" in {str(node.target) for node in program.graph.nodes}
         output, expected = program.module()(x, mask), module(x, mask)
         assert isinstance(output, type(expected))
         torch.testing.assert_close(output.pooled, expected.pooled)
