@@ -20,7 +20,7 @@ $(BIN)/python:
 
 # torch goes first and by exact version: that is the CPU build.
 $(VENV)/.core: $(BIN)/python pyproject.toml constraints.txt
-	$(PIP) "$$(grep '^torch==' constraints.txt)"
+	$(PIP) --no-compile "$$(grep '^torch==' constraints.txt)"
 	-$(PIP) uv
 	$(UV) -e ".[plot,nli]" || $(PIP) -e ".[plot,nli]"
 	@touch $@

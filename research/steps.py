@@ -145,7 +145,8 @@ ONE, HALF = ("--seeds", "1"), ("--count", "500", "--bf16")
 OLD_CODE = "the code for it was removed; commit 91dd5b7 is the last that has it"
 
 STEPS: tuple[Step, ...] = (
-    *map(_bench, ("equations", "theory", "example", "exact", "coverage", "ess", "efficiency", "presets", "targets")),
+    *map(_bench, ("equations", "theory", "example", "exact", "coverage", "ess", "proposals")),
+    *map(_bench, ("efficiency", "presets", "targets")),
     *map(_bench, ("speed", "linear", "crossover", "explain", "versus", "gradients", "app")),
     Step("torture", ("torture",), extra=True),
     _nli("tune"),

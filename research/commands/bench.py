@@ -22,6 +22,7 @@ BENCHMARKS = {
     "exact": "exact values against shapiq's",
     "coverage": "how often a 95% interval contains the exact value",
     "ess": "effective sample size of Gibbs weights on encoder outputs",
+    "proposals": "what the tilted proposal costs against the uniform one",
     "efficiency": "error at K = 25 against the paper's estimator at K = 250",
     "example": "the worked example of section 5 of the NeuroGame paper",
     "presets": "from the paper's preset to the default, one choice at a time",

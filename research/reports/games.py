@@ -66,6 +66,24 @@ def efficiency(record: Record) -> str:
     return markdown(header, rows)
 
 
+def proposals(record: Record) -> str:
+    """Time and effective sample size of the tilted proposal against the uniform one."""
+    rows = [
+        [
+            f"{row['games']} of {row['players']}",
+            row["budget"],
+            row["index"],
+            *(f"{1e3 * row[name]['seconds']:.1f} ms" for name in ("uniform", "tilted")),
+            f"{row['ratio']:.1f}",
+            *(f"{row[name]['ess']:.1f}" for name in ("uniform", "tilted")),
+        ]
+        for row in record["outcome"]["rows"]
+    ]
+    return markdown(
+        ["games of players", "K", "index", "uniform", "tilted", "ratio", "ESS, uniform", "ESS, tilted"], rows
+    )
+
+
 def presets(record: Record) -> str:
     """One choice at a time from the paper's preset to the default."""
     rows = [

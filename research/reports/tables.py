@@ -20,6 +20,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "example": (("example",), games.example),
     "coverage": (("coverage",), games.coverage),
     "ess": (("ess",), games.ess),
+    "proposals": (("proposals",), games.proposals),
     "efficiency": (("efficiency",), games.efficiency),
     "presets": (("presets",), games.presets),
     "crossover": (("crossover",), games.crossover),

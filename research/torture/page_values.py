@@ -156,7 +156,8 @@ def _elements(document: str) -> set[str]:
 def _usual(url: str, function: str) -> tuple[set[str], set[str]]:
     """The elements of a function's ordinary answers, and those of their reports."""
     answers, reports = set[str](), set[str]()
-    pairs = (("A man sleeps.", "Nobody is awake."), ("a dog", "a cat"), ("dog " * 30, "cat " * 30))
+    noted = ("字" * 300, "字")  # cut, and in pieces of the tokenizer: the report has notes
+    pairs = (("A man sleeps.", "Nobody is awake."), ("a dog", "a cat"), ("dog " * 30, "cat " * 30), noted)
     texts = [[*pair, 0.25, limits.SAMPLES[0], -1, -1] for pair in pairs]
     usual = {"explain": texts, "refine": [[*values, 64] for values in texts], "watch": [RIGHT["watch"]]}
     usual["file"] = [RIGHT["file"], _noted_file()]
