@@ -226,10 +226,10 @@ class NormGame(Game):
             mean = p @ self.values  # (B, M, d)
             along = mean @ self.values.mT
             whole = mean.square().sum(-1, keepdim=True)
-        spread = p * (1 - p) * squares
-        square = whole - 2 * p * along + p.square() * squares
-        square = (square + spread.sum(-1, keepdim=True) - spread).clamp_min(0)
-        gain = 2 * (along - p * squares) + squares
+        scaled = p * squares
+        spread = (scaled - p * scaled).sum(-1, keepdim=True)
+        gain = 2 * (along - scaled) + squares
+        square = (whole + spread - p * gain).clamp_min(0)
         return self.marginals_of(Singles(square, square, gain))[0]
 
     @once
