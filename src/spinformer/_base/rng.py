@@ -101,7 +101,7 @@ def _streams(seed: Tensor, rows: int, draws: int, device: torch.device) -> tuple
     the same code runs on tensors.
     """
     on_device = torch.compiler.is_compiling() or recording()
-    code: Any = _on(device, seed) if on_device else int(seed)
+    code: Any = seed_on(device, seed) if on_device else int(seed)
     row: Any = torch.arange(rows, device=device) if on_device else np.arange(rows)
     draw: Any = torch.arange(draws, device=device) if on_device else np.arange(draws)
     lanes = [
@@ -114,7 +114,7 @@ def _streams(seed: Tensor, rows: int, draws: int, device: torch.device) -> tuple
     return lanes[0][..., None], lanes[1][..., None]
 
 
-def _on(device: torch.device, seed: Tensor) -> Tensor:
+def seed_on(device: torch.device, seed: Tensor) -> Tensor:
     """The seed on the device, by a copy where torch may plan it, else by a fill."""
     if torch.compiler.is_compiling() or seed.device == device:
         return seed.to(device)

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
+from spinformer.kernels.factors import WINDOW
 from spinformer.kernels.spins import mixing_weights
 from spinformer.kernels.support import usable
 
-WINDOW = 5
 RIDGE = 1e-6
 
 

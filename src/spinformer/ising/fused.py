@@ -1,8 +1,9 @@
 """The mean field as one operator, on a GPU and under torch.compile, for which it is one node.
 
-Where `spinformer.kernels.spins` has a form for the couplings it is one launch forward and one backward. The plain
-iterations beside it are its twin. Larger couplings are left to them, inside the operator, and so is the gradient of
-samples that did not converge, through Anderson's steps.
+Where `spinformer.kernels.spins` has a form for the couplings it is one launch forward and one backward; larger low-rank
+couplings take a few launches a step (`spinformer.kernels.factors`). The plain iterations beside it are its twin. All
+other couplings are left to them, inside the operator, and so is the gradient of samples that did not converge, through
+Anderson's steps.
 """
 
 import math
@@ -50,16 +51,16 @@ def fused_mean_field(
     unrolled: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """m_i = tanh((h_i + sum_j J_ij m_j) / temperature): m, its residual, steps taken, and every state if unrolled."""
-    if form_of(couplings) is None and can_factor(couplings):
+    if form_of(couplings) is not None:
+        return solve_spins(
+            fields, 1 / temperature, start, mask, couplings, max_steps, int(unrolled), damping, tol, anderson, unrolled
+        )
+    if can_factor(couplings):
         solved = solve_factored(fields, 1 / temperature, start, mask, couplings, max_steps, damping, tol, anderson)
         return *solved, fields.new_empty(0)
-    if form_of(couplings) is None:
-        ising = Ising(fields, KINDS[kind].of(couplings), temperature, mask, trusted=True)
-        plain = iterate(ising, start, (max_steps, damping, tol, "naive", "anderson" if anderson else "damped"))
-        return plain.magnetization.clone(), plain.residual, plain.steps, fields.new_empty(0)
-    return solve_spins(
-        fields, 1 / temperature, start, mask, couplings, max_steps, int(unrolled), damping, tol, anderson, unrolled
-    )
+    ising = Ising(fields, KINDS[kind].of(couplings), temperature, mask, trusted=True)
+    plain = iterate(ising, start, (max_steps, damping, tol, "naive", "anderson" if anderson else "damped"))
+    return plain.magnetization.clone(), plain.residual, plain.steps, fields.new_empty(0)
 
 
 @operator("mean_field_backward")
@@ -118,25 +119,23 @@ def _large_adjoint(
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What `spinformer.kernels.spins.solve_adjoint` gives, by launches for each step or by plain iterations."""
-    own = KINDS["dense" if len(couplings) == 1 else "low rank"].of(couplings)
-    adjoint: Tensor
-    solved: Tensor | None = None
+    own, converged = KINDS["dense" if len(couplings) == 1 else "low rank"].of(couplings), residual <= tol
+    found = None
     if can_factor(couplings):
         root = (1 - state.square()).clamp_min(0).sqrt()
         root = root if mask is None else root * mask
-        converged = residual <= tol
-        x, solved = solve_factored_adjoint(torch.where(converged[:, None], root * gradient, 0.0), root, cold, couplings)
-        solved = solved & converged
+        right = torch.where(converged[:, None], root * gradient, 0.0)
+        x, solved = solve_factored_adjoint(right, root, cold, couplings)
         curved = cold[:, None] * own.product((root * x)[..., None]).squeeze(-1)
-        adjoint = gradient + (curved if mask is None else curved * mask)
-    if solved is None or not (recording() or bool(solved.all())):
-        adjoint, solved = plain_adjoint(own, state, residual <= tol, 1 / cold, mask, "naive", gradient)
+        found = gradient + (curved if mask is None else curved * mask), solved & converged
+    if found is None or not (recording() or bool(found[1].all())):
+        adjoint, some = plain_adjoint(own, state, converged, 1 / cold, mask, "naive", gradient)
+        found = adjoint, torch.ones_like(converged) if some is None else some
     inner = fields + own.product(state[..., None]).squeeze(-1)
-    pulled = adjoint * (1 - torch.tanh(cold[:, None] * inner).square())
+    pulled = found[0] * (1 - torch.tanh(cold[:, None] * inner).square())
     if mask is not None:
         pulled = pulled * mask
-    every = torch.ones_like(residual, dtype=torch.bool) if solved is None else solved
-    return pulled * cold[:, None], (pulled * inner).sum(-1), every
+    return pulled * cold[:, None], (pulled * inner).sum(-1), found[1]
 
 
 def _to_couplings(pulled: Tensor, state: Tensor, couplings: list[Tensor]) -> list[Tensor]:

@@ -25,11 +25,9 @@ from spinformer._base.recording import recording
 from spinformer._base.stopping import all_done
 from spinformer.ising.couplings import Couplings, DenseCouplings, LowRankCouplings
 from spinformer.ising.model import Ising
+from spinformer.kernels.factors import ACCURACY, MAX_ITERATIONS, RECORDED_ITERATIONS
 
-MAX_ITERATIONS = 100
 COMPILED_ITERATIONS = 16  # torch.compile unrolls the loop, so it gets a fixed, smaller number
-RECORDED_ITERATIONS = 32  # a CUDA graph has no condition: so many are always made
-ACCURACY = 1e-4  # largest |A x - b| / |b| of an equation A x = b that counts as solved
 KINDS: dict[str, type[Couplings]] = {"dense": DenseCouplings, "low rank": LowRankCouplings}
 
 

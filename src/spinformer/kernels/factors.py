@@ -13,8 +13,9 @@ WINDOW, SLOTS = 5, 8
 TILE = 8192  # numbers of U that a program holds
 PROGRAMS = 528  # of a launch, four for each processor of a large GPU
 LARGEST_RANK = 1024
-MAX_ITERATIONS, RECORDED_ITERATIONS = 100, 32  # of conjugate gradients; the second where nobody can ask
-ACCURACY = 1e-4
+MAX_ITERATIONS = 100  # of conjugate gradients
+RECORDED_ITERATIONS = 32  # a CUDA graph has no condition: so many are always made
+ACCURACY = 1e-4  # largest |A x - b| / |b| of an equation A x = b that counts as solved
 
 
 class Blocks(NamedTuple):
@@ -123,21 +124,9 @@ def solve_factored_adjoint(right: Tensor, root: Tensor, cold: Tensor, couplings:
             partial, weights, stopped, total, rank, parts, R=width, C=min(128, width)
         )
         device.push_adjoint[(batch, parts)](
-            factors,
-            diagonal,
-            root,
-            cold,
-            directions,
-            images,
-            stopped,
-            total,
-            curvatures,
-            n,
-            rank,
-            chunk,
-            parts,
-            **sizes,
-        )
+            factors, diagonal, root, cold, directions, images, stopped, total, curvatures,
+            n, rank, chunk, parts, **sizes,
+        )  # fmt: skip
         device.step_adjoint[(batch, parts)](
             solution, residues, directions, images, squares, curvatures, sums, stopped,
             n, count, chunk, parts, most + 1, ROWS=min(1024, block(chunk)),

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.rng import seed_on
 from spinformer.kernels.chances import WIDE
 from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block, usable
@@ -54,12 +55,12 @@ def value_players(
 
     (batch, n, d), draws = values.shape, 2 * budget + 1
     values = values.contiguous()
-    code = seed if seed.device == values.device else seed.new_full((), int(seed), device=values.device)
     inside = values.new_empty(batch, draws, n)
     size, blank = _players(batch, n), squares
     grid = (batch, -(-n // size))
     device.coalitions[grid](
-        code, blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
+        seed_on(values.device, seed),
+        blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
         n, budget, RANKED=rank is not None, MASKED=mask is not None, SHARED=shared, K=block(draws), N=size,
     )  # fmt: skip
     sums = torch.bmm(inside, values)

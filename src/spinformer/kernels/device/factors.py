@@ -14,6 +14,14 @@ WINDOW = tl.constexpr(5)
 
 
 @triton.jit
+def _rows(part, start, chunk, n, ROWS: tl.constexpr):
+    """Rows of a block from its row `start` on, and which of them there are."""
+    place = start + tl.arange(0, ROWS)
+    row = part * chunk + place
+    return row, (row < n) & (place < chunk)
+
+
+@triton.jit
 def _tile(couplings, row, n, rank, R: tl.constexpr):
     """A block of rows of U."""
     column = tl.arange(0, R)
@@ -48,8 +56,7 @@ def pull(
         step = tl.load(damping + sample)
         sum_ = tl.zeros((R,), tl.float32)
         for start in range(0, chunk, ROWS):
-            row = part * chunk + start + tl.arange(0, ROWS)
-            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            row, known = _rows(part, start, chunk, n, ROWS)
             if FIRST:
                 m = tl.load(states + row, known, 0.0)
             else:
@@ -80,8 +87,7 @@ def push(
         dot0, dot1, dot2 = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
         dot3, dot4, worst = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
         for start in range(0, chunk, ROWS):
-            row = part * chunk + start + tl.arange(0, ROWS)
-            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            row, known = _rows(part, start, chunk, n, ROWS)
             m = tl.load(states + slot * n + row, known, 0.0)
             image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
             image -= tl.load(diagonal + sample * n + row, known, 0.0) * m
@@ -160,8 +166,7 @@ def pull_adjoint(
                 tl.store(squares + sample * width + count, square)
         sum_ = tl.zeros((R,), tl.float32)
         for start in range(0, chunk, ROWS):
-            row = part * chunk + start + tl.arange(0, ROWS)
-            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            row, known = _rows(part, start, chunk, n, ROWS)
             p = tl.load(residues + sample * n + row, known, 0.0)
             if not FIRST:
                 p += beta * tl.load(directions + sample * n + row, known, 0.0)
@@ -184,8 +189,7 @@ def push_adjoint(
         strength = tl.load(cold + sample)
         sum_ = tl.zeros((ROWS,), tl.float32)
         for start in range(0, chunk, ROWS):
-            row = part * chunk + start + tl.arange(0, ROWS)
-            known = (row < n) & (start + tl.arange(0, ROWS) < chunk)
+            row, known = _rows(part, start, chunk, n, ROWS)
             p = tl.load(directions + sample * n + row, known, 0.0)
             scale = tl.load(root + sample * n + row, known, 0.0)
             image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
@@ -210,8 +214,8 @@ def step_adjoint(
         step = tl.where(curvature > 0, tl.load(squares + sample * width + count) / curvature, 0.0)
         sum_ = tl.zeros((ROWS,), tl.float32)
         for start in range(0, chunk, ROWS):
-            row = sample * n + part * chunk + start + tl.arange(0, ROWS)
-            known = (row < (sample + 1) * n) & (start + tl.arange(0, ROWS) < chunk)
+            row, known = _rows(part, start, chunk, n, ROWS)
+            row += sample * n
             x = tl.load(solution + row, known, 0.0) + step * tl.load(directions + row, known, 0.0)
             r = tl.load(residues + row, known, 0.0) - step * tl.load(images + row, known, 0.0)
             tl.store(solution + row, x, known)

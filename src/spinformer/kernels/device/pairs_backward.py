@@ -23,8 +23,20 @@ def _slope(gradient, mask, game, i, j, place, mirror, known, n, MASKED: tl.const
 
 
 @triton.jit
-def _pulled(slope, beta, average, logs, delta, by_a, by_b, low, r0, none, draws, GIBBS: tl.constexpr):
-    """Gradients of Delta, of a, of b and of u; and of beta, all of one pair and one coalition."""
+def _weighing(mean, log_sum, slope, place, known, GIBBS: tl.constexpr):
+    """Of Gibbs weights: their mean and the logarithm of their sum, for a block of pairs; else nothing that is read."""
+    average, logs = slope, slope
+    if GIBBS:
+        average, logs = tl.load(mean + place, known, 0.0), tl.load(log_sum + place, known, float("inf"))
+    return average, logs
+
+
+@triton.jit
+def _pulled(square, a, b, g, slope, beta, average, logs, draws, GIBBS: tl.constexpr):
+    """Gradients of a, of b and of u; of g where a, b and u stay; and of beta: of pairs and one coalition."""
+    r0, r1, r2, r3, none, one, other, both = _roots(square, a, b, g)
+    delta = _difference(a, b, g, none, one, other, both)
+    by_a, by_b, low = _derivatives(a, b, g, r0, r1, r2, r3, none, one, other, both)
     if GIBBS:
         direct = slope * tl.exp(none * beta - logs)
         level = direct * (delta - average)  # gradient of the log-weight
@@ -34,7 +46,7 @@ def _pulled(slope, beta, average, logs, delta, by_a, by_b, low, r0, none, draws,
         direct = slope * (beta / draws)
         by_square = direct * (by_b + low)
         own = slope * delta / draws
-    return direct, direct * by_a, direct * by_b, tl.where(none > 0, by_square, 0.0), own
+    return direct * by_a, direct * by_b, tl.where(none > 0, by_square, 0.0), direct * r3, own
 
 
 @triton.jit
@@ -54,22 +66,15 @@ def to_gram(
         place, mirror, known = _places(game, i, j, n)
         g = tl.load(gram + place, known, 0.0)
         slope = _slope(gradient, mask, game, i, j, place, mirror, known, n, MASKED)
-        average, logs = slope, slope
-        if GIBBS:
-            average, logs = tl.load(mean + place, known, 0.0), tl.load(log_sum + place, known, float("inf"))
+        average, logs = _weighing(mean, log_sum, slope, place, known, GIBBS)
         sum_ = tl.zeros((I, I), tl.float32)
         for k in range(draws):
             ci, gain_i, lost_i = _side(products, inside, squares, k, i, n)
             cj, gain_j, lost_j = _side(products, inside, squares, k, j, n)
             whole, members = tl.load(total + game * draws + k), tl.load(size + game * draws + k)
             square, a, b = _context(whole, members, ci, cj, gain_i, gain_j, lost_i, lost_j, g)
-            r0, r1, r2, r3, none, one, other, both = _roots(square, a, b, g)
-            delta = _difference(a, b, g, none, one, other, both)
-            by_a, by_b, low = _derivatives(a, b, g, r0, r1, r2, r3, none, one, other, both)
-            direct, by_a, by_b, by_square, own = _pulled(
-                slope, beta, average, logs, delta, by_a, by_b, low, r0, none, draws, GIBBS
-            )
-            sum_ += direct * r3 + 2 * ci[:, None] * cj[None, :] * by_square
+            by_a, by_b, by_square, direct, own = _pulled(square, a, b, g, slope, beta, average, logs, draws, GIBBS)
+            sum_ += direct + 2 * ci[:, None] * cj[None, :] * by_square
             sum_ -= 2 * (cj[None, :] * by_a + ci[:, None] * by_b)
         tl.store(out + place, sum_, known)
         if row < column:
@@ -105,17 +110,10 @@ def to_rows(
         place, mirror, known = _places(game, i, j, n)
         g = tl.load(gram + place, known, 0.0)
         slope = _slope(gradient, mask, game, i, j, place, mirror, known, n, MASKED)
-        average, logs = slope, slope
-        if GIBBS:
-            average, logs = tl.load(mean + place, known, 0.0), tl.load(log_sum + place, known, float("inf"))
+        average, logs = _weighing(mean, log_sum, slope, place, known, GIBBS)
         cj, gain_j, lost_j = _side(products, inside, squares, k, j, n)
         square, a, b = _context(whole, members, ci, cj, gain_i, gain_j, lost_i, lost_j, g)
-        r0, r1, r2, r3, none, one, other, both = _roots(square, a, b, g)
-        delta = _difference(a, b, g, none, one, other, both)
-        by_a, by_b, low = _derivatives(a, b, g, r0, r1, r2, r3, none, one, other, both)
-        direct, by_a, by_b, by_square, own = _pulled(
-            slope, beta, average, logs, delta, by_a, by_b, low, r0, none, draws, GIBBS
-        )
+        by_a, by_b, by_square, direct, own = _pulled(square, a, b, g, slope, beta, average, logs, draws, GIBBS)
         sum_a += by_a
         sum_square += by_square
         sum_own += own
