@@ -190,6 +190,35 @@ def test_an_evaluation_in_a_cuda_graph():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
+@pytest.mark.parametrize(("n", "heads", "preset"), [(20, 2, "default"), (20, 1, "paper"), (2_100, 1, "default")])
+def test_training_in_a_cuda_graph(n, heads, preset):
+    """Recorded without a generator, every replay draws its own coalitions; their number is the layer's."""
+
+    class Pooled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = NeuroGameAttention(32, heads=heads, preset=preset)
+
+        def forward(self, x):
+            return self.layer(x).pooled
+
+    torch.manual_seed(0)
+    module = Pooled().to(DEVICE)
+    x = torch.randn(2, n, 32, device=DEVICE, requires_grad=True)
+    recorded = torch.cuda.make_graphed_callables(module, (x,))
+    draws = {True: [], False: []}
+    for graph in draws:
+        for _ in range(60):
+            out = recorded(x) if graph else module.__class__.forward(module, x)
+            (slope,) = torch.autograd.grad(out.square().sum(), x)
+            draws[graph].append(torch.cat([out.detach().flatten(), slope.flatten()[:100]]))
+    mine, plain = torch.stack(draws[True]), torch.stack(draws[False])
+    assert float(mine.std(0).max()) > 0  # another draw each time
+    spread = (mine.var(0) + plain.var(0)).sqrt() / 60**0.5 + 1e-5
+    assert float(((mine.mean(0) - plain.mean(0)).abs() / spread).max()) < 6
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
 @pytest.mark.parametrize(("n", "heads", "preset"), [(20, 2, "default"), (20, 1, "paper"), (600, 1, "default")])
 def test_compiled_with_cuda_graphs(n, heads, preset):
     """torch.compile replays graphs: the same values and gradients, again and again."""

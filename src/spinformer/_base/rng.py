@@ -29,11 +29,11 @@ _GLOBAL = threading.RLock()
 def draw_seed(generator: torch.Generator | None, device: torch.device | None = None) -> Tensor:
     """A fresh 62-bit seed from `generator`, or from torch's global state, as a scalar on the CPU.
 
-    Under torch.compile, without a generator, it is drawn and stays on `device`: a graph that touches the CPU could not
-    be replayed as a CUDA graph.
+    Under torch.compile and while a CUDA graph is recorded, without a generator, it is drawn and stays on `device`: a
+    graph that touches the CPU could not be replayed, and a number from there would be the same in every replay.
     """
     check_generator(generator)
-    if generator is None and torch.compiler.is_compiling():
+    if generator is None and (torch.compiler.is_compiling() or recording()):
         return torch.randint(2**62, (), device=device)
     where = generator.device if generator is not None else torch.device("cpu")
     return torch.randint(2**62, (), generator=generator, device=where).cpu()
