@@ -14,6 +14,7 @@ DEFAULTS = (
     "runs/attractor",
     "runs/architectures",
     "runs/small",
+    "runs/tasks",
 )  # where the commands keep models unless told otherwise
 MARKS = ("{data}", "{runs}", "{checkpoint}", "{minilm}")
 # What a user must name, and how it is written where it is not known: key -> (flag, placeholder).
@@ -147,7 +148,7 @@ OLD_CODE = "the code for it was removed; commit 91dd5b7 is the last that has it"
 STEPS: tuple[Step, ...] = (
     *map(_bench, ("equations", "theory", "example", "exact", "coverage", "ess", "proposals")),
     *map(_bench, ("efficiency", "presets", "targets")),
-    *map(_bench, ("speed", "linear", "crossover", "explain", "versus", "gradients", "app")),
+    *map(_bench, ("speed", "linear", "crossover", "explain", "long", "versus", "gradients", "app")),
     Step("torture", ("torture",), extra=True),
     _nli("tune"),
     _nli("base", options=(*BOTH, "vectors")),
@@ -218,6 +219,7 @@ STEPS: tuple[Step, ...] = (
         folder="architectures",
         gpu=True,
     ),
+    Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", gpu=True),
     Step("negation", ("reproduce", "negation", "--model", "{checkpoint}", "--monli", "{data}/monli.jsonl.gz")),
     _attractor("attractor", "compute"),
     _attractor("attractor-use", "use"),

@@ -31,13 +31,14 @@ BENCHMARKS = {
     "linear": "growth of linear couplings with n, and their distance from dense ones",
     "crossover": "from how many tokens on linear couplings are faster than dense ones",
     "explain": "an explanation against a prediction",
+    "long": "an explanation of 400 words against a prediction",
     "attention": "the layer, and classifiers with it, against softmax attention",
     "versus": "ours beside shap and captum: CPU seconds, passes, error against exact values",
     "gradients": "implicit against unrolled gradients, and their memory",
     "app": "twenty visitors of the web page at once for a minute",
 }
 # Benchmarks of a classifier with a game.
-WITH_MODEL = ("explain", "versus")
+WITH_MODEL = ("explain", "long", "versus")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

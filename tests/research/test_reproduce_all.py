@@ -26,7 +26,7 @@ def test_what_is_there_is_kept(tmp_path):
     first = names(plan([], tmp_path, runs))
     assert [name for name in first if not BY_NAME[name].extra] == every
     assert "nli-single" in first  # grounding-single needs its model
-    assert "nli-literal" not in first
+    assert "torture" not in first
     there(tmp_path, *(name for name in every if name != "theory"))
     assert names(plan([], tmp_path, runs)) == ["theory"]
     assert names(plan(["ess"], tmp_path, runs)) == []
@@ -40,7 +40,7 @@ def test_models_that_are_needed_are_made_first(tmp_path):
     for seed in range(3):
         (tmp_path / "nli" / "distil" / f"joint-{seed}").mkdir(parents=True)
     assert names(plan(["nli-apart"], tmp_path, tmp_path)) == ["nli-apart"]
-    assert names(plan(["nli-literal"], tmp_path, tmp_path)) == ["nli-literal"]  # by its name alone
+    assert names(plan(["torture"], tmp_path, tmp_path)) == ["torture"]  # by its name alone
 
 
 def test_every_model_that_a_step_uses_is_made_before():

@@ -44,6 +44,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "research.commands.reproduce_architectures",
         "train, ground and explain small classifiers of every architecture (in a clone)",
     ),
+    "reproduce tasks": (
+        "research.commands.reproduce_tasks",
+        "fine-tune, ground and explain classifiers of five tasks (in a clone)",
+    ),
     "reproduce negation": (
         "research.commands.reproduce_negation",
         "count the signs of `not good` and `very good` (in a clone)",
