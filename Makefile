@@ -11,9 +11,12 @@ UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -c constraints.txt
 # anew: uv leaves that to the first import.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A browser is installed while the packages are.
+MAKEFLAGS += --jobs=2
+
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
-.PHONY: demo app browser test test-fast lint format bars torture docs docs-site release space clean
+.PHONY: demo app browser system-browser test test-fast lint format bars torture docs docs-site release space clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -38,10 +41,13 @@ app: $(VENV)/.core
 
 # The tests of the web page drive a Chromium: the one that SPINFORMER_CHROMIUM names or the system's; where there is none
 # it is installed as a package of the system or, where that fails, as playwright's own.
-browser: $(VENV)/.dev
-	@test -n "$$SPINFORMER_CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome \
-		|| { $(AS_ROOT) apt-get update -qq && $(AS_ROOT) apt-get install -y -qq chromium; } \
-		|| $(BIN)/python -m playwright install chromium
+CHROMIUM := test -n "$$SPINFORMER_CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
+
+system-browser:
+	@$(CHROMIUM) || { $(AS_ROOT) apt-get update -qq && $(AS_ROOT) apt-get install -y -qq chromium; } || true
+
+browser: system-browser $(VENV)/.dev
+	@$(CHROMIUM) || $(BIN)/python -m playwright install chromium
 
 test: $(VENV)/.dev browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
