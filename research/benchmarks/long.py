@@ -1,8 +1,12 @@
-"""What an explanation of a long text costs beside a prediction, on the CPU, with the game of a classifier.
+"""What an explanation of a long text costs beside a prediction, on the CPU, with the game of a classifier; and how near
+Shapley values of many words are to the game's own.
 
-Premises of the sample of SNLI's test set are joined until they and a hypothesis have WORDS words. Each text in turn is
-predicted, explained by words and by their pairs, and explained hierarchically: by sentences, and then by the words of the
-strongest ones. The PAIRS strongest pairs are read off. Medians over TEXTS texts.
+Premises of the sample of SNLI's test set are joined until they and a hypothesis have so many words. Each text of WORDS
+words in turn is predicted, explained by words and by their pairs, and explained hierarchically: by sentences, and then
+by the words of the strongest ones. The PAIRS strongest pairs are read off. Medians over TEXTS texts.
+
+Errors are of both ways to read Shapley values off the game, quadrature and toggles, relative to the mean of REFERENCE
+runs of the latter with other seeds, for EACH texts of every length in LENGTHS.
 """
 
 import time
@@ -15,8 +19,15 @@ import torch
 
 from spinformer._base.progress import progress
 from spinformer.data.sources import load_texts
+from spinformer.data.texts import Texts
+from spinformer.data.words import split_words
+from spinformer.games import quadrature
+from spinformer.games.toggles import PAIRS as MOST_PAIRS
+from spinformer.games.toggles import pair_count, toggled_values
 
-WORDS, PAIRS, TEXTS, WARM = 400, 50, 20, 2
+WORDS, PAIRS, TEXTS, WARM = 400, 50, 5, 1
+LENGTHS, EACH, REFERENCE = (50, 100, 150, 200, 250), 3, 8
+BUDGETS = (512, 2048)  # coalitions of quadrature
 BAR = 3.0  # predictions that an explanation may take
 SOURCE = "sample:test"
 
@@ -34,7 +45,7 @@ def run(seed: int, model: str) -> dict[str, Any]:
         found = explainer(*pair)
         seconds = {
             "prediction": _seconds(partial(_predict, explainer, *pair)),
-            "explanation": _seconds(lambda: explainer(*pair).to_row(pairs=PAIRS)),
+            "explanation": _seconds(partial(_explain, explainer, *pair)),
             "hierarchical": _seconds(partial(explainer, *pair, players="hierarchical")),
         }
         if row >= 0:
@@ -52,19 +63,54 @@ def run(seed: int, model: str) -> dict[str, Any]:
         "ratio": ratio,
         "hierarchical_ratio": medians["hierarchical"] / medians["prediction"],
         "bar": BAR,
+        "errors": [_errors(explainer, count, seed) for count in LENGTHS],
         "passed": ratio <= BAR and min(pairs) >= PAIRS,
     }
 
 
-def _texts() -> Iterator[tuple[str, str]]:
+@torch.inference_mode()
+def _errors(explainer: Any, count: int, seed: int) -> dict[str, Any]:
+    """Of texts of so many words: relative errors and seconds of each way, means over texts."""
+    texts = _texts(count)
+    found: dict[str, dict[str, float]] = {}
+    for _ in progress(range(EACH), f"{count} words"):
+        one, other = next(texts)
+        words = split_words(explainer.tokenizer, Texts([one], [other]), explainer.max_length)
+        game = explainer.grounded.games(words).game()
+        columns = torch.arange(game.players)
+
+        def toggled(pairs: int, seed: int, game: Any = game, columns: torch.Tensor = columns) -> torch.Tensor:
+            return toggled_values(game, 0, columns, pairs, torch.tensor(seed))[0]
+
+        exact = torch.stack([toggled(MOST_PAIRS[1], seed + 1 + run) for run in range(REFERENCE)]).mean(0)
+        ways = {f"quadrature {size}": partial(_quadrature, game, size, seed) for size in BUDGETS}
+        ways["toggles"] = partial(toggled, pair_count(game.players, quadrature.MOST), seed)
+        for name, way in ways.items():
+            start = time.perf_counter()
+            value = way().double()
+            row = found.setdefault(name, {"error": 0.0, "seconds": 0.0})
+            row["seconds"] += (time.perf_counter() - start) / EACH
+            row["error"] += float((value - exact).norm() / exact.norm()) / EACH
+    return {"words": count, "ways": found}
+
+
+def _quadrature(game: Any, size: int, seed: int) -> torch.Tensor:
+    """Shapley values of one game from so many coalitions, however many players it has."""
+    values = quadrature._evaluate(game, [0], size, seed)
+    estimates = quadrature._empty_estimates(game, values)
+    quadrature._estimate(estimates, [0], game, values, size, seed)
+    return estimates["SV"][0][0]
+
+
+def _texts(words_in_all: int = WORDS) -> Iterator[tuple[str, str]]:
     """A long text of many premises, and a hypothesis."""
     texts = load_texts(SOURCE)
     assert texts.second is not None
     row = 0
     while True:
         hypothesis, premises, count = texts.second[row], [], len(texts.second[row].split())
-        while count < WORDS:
-            words = texts.first[row % len(texts)].split()[: WORDS - count]
+        while count < words_in_all:
+            words = texts.first[row % len(texts)].split()[: words_in_all - count]
             premises.append(" ".join(words))
             row, count = row + 1, count + len(words)
         yield " ".join(premises), hypothesis
@@ -74,6 +120,10 @@ def _texts() -> Iterator[tuple[str, str]]:
 def _predict(explainer: Any, premise: str, hypothesis: str) -> None:
     options = {"truncation": True, "max_length": explainer.max_length, "return_tensors": "pt"}
     explainer.model(**explainer.tokenizer(premise, hypothesis, **options)).logits.softmax(-1)
+
+
+def _explain(explainer: Any, premise: str, hypothesis: str) -> None:
+    explainer(premise, hypothesis).to_row(pairs=PAIRS)
 
 
 def _seconds(function: Callable[[], object]) -> float:

@@ -84,6 +84,16 @@ def proposals(record: Record) -> str:
     )
 
 
+def long_errors(record: Record) -> str:
+    """Relative error of Shapley values of many words, and the seconds they took, by each way to read them off."""
+    lines = []
+    for row in record["outcome"]["errors"]:
+        ways = row["ways"].values()
+        lines.append([row["words"], *(f"{way['error']:.2f} ({way['seconds']:.1f} s)" for way in ways)])
+    names = [name.replace("quadrature ", "process, sets: ") for name in record["outcome"]["errors"][0]["ways"]]
+    return markdown(["words", *names], lines)
+
+
 def presets(record: Record) -> str:
     """One choice at a time from the paper's preset to the default."""
     rows = [

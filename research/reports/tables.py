@@ -21,6 +21,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "coverage": (("coverage",), games.coverage),
     "ess": (("ess",), games.ess),
     "proposals": (("proposals",), games.proposals),
+    "long-errors": (("long",), games.long_errors),
     "efficiency": (("efficiency",), games.efficiency),
     "presets": (("presets",), games.presets),
     "crossover": (("crossover",), games.crossover),

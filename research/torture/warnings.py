@@ -15,10 +15,12 @@ from research.paths import ROOT
 from research.torture.findings import Findings, Plan
 from spinformer.models.shipped import default_model
 
+# Triton comes with torch for a GPU alone, and only the code for GPUs imports it.
 WALK = """
-import importlib, pkgutil, spinformer
+import importlib, importlib.util, pkgutil, spinformer
+triton = importlib.util.find_spec("triton") is not None
 for module in pkgutil.walk_packages(spinformer.__path__, "spinformer."):
-    if not module.name.endswith("__main__"):
+    if not module.name.endswith("__main__") and (triton or not module.name.startswith("spinformer.kernels.device.")):
         importlib.import_module(module.name)
 """
 LAYERS = """

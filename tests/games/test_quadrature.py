@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spinformer.games import Game, NormGame, TableGame, exact_values
+from spinformer.games import Game, NormGame, TableGame, exact_values, quadrature
 from spinformer.games.quadrature import estimate_all
 
 
@@ -147,3 +147,15 @@ def test_the_sample_size_is_the_number_of_coalitions() -> None:
     for estimate in estimate_all(NormGame(values, mask), 50, seed=torch.tensor(0)).by_index.values():
         assert (estimate.ess[0] == 32).all()
         assert (estimate.ess[1] == 50).all()
+
+
+@pytest.mark.parametrize("index", ["BII", "SII"])
+def test_errors_of_many_pairs_are_those_of_some(index: str) -> None:
+    """Of 44 players: the mean variance of SOME_PAIRS is within 5% of that of all, no pair's error above it by 20%."""
+    key = (44, 512, 0, "cpu")
+    found, exact = quadrature._deviations(index, *key), quadrature._quadrature(*key).deviations(index)
+    pairs = torch.triu_indices(44, 44, 1).unbind()
+    assert float(found.diagonal().abs().max()) == 0
+    every = exact[pairs]
+    assert float(found[0, 1]) == pytest.approx(float(every.square().mean().sqrt()), rel=0.05)
+    assert float(every.max()) <= 1.2 * float(found[0, 1])

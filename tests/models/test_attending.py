@@ -235,3 +235,19 @@ class TestEnds:
         with torch.no_grad():
             found, expected = (each.games(model, words).logits(drawn) for each in (loaded, head))
         assert torch.equal(found, expected)
+
+
+def test_toggled_words_are_those_of_the_plain_form(model, head, words):
+    """Values and gradients, of a text alone and of one in a batch."""
+    coalitions = draw_coalitions(words.mask, 4, seed=1)[1]
+    players = words.mask[1].nonzero().squeeze(1)
+    found = []
+    for plain in (True, False):
+        game = head.games(model, words).game()
+        values = Game.toggled(game, 1, coalitions, players) if plain else game.toggled(1, coalitions, players)
+        head.zero_grad()
+        values.square().sum().backward()
+        found.append([values.detach(), *(p.grad.clone() for p in head.parameters() if p.grad is not None)])
+    assert found[0][0].shape == (4, 1 + len(players))
+    for expected, fast in zip(*found, strict=True):
+        torch.testing.assert_close(fast, expected, rtol=1e-4, atol=1e-6)

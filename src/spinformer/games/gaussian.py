@@ -31,8 +31,9 @@ CONSTANT = 100.0
 JITTER = 1e-11
 # Mean order of the interactions that make up a game, by which `order_ratios` sets r.
 ORDER = 1.5
-# Nodes of q, at most. For up to 62 players they are exact; of more, most have a small r, and what is left is rounding.
-NODES = 32
+# Nodes of q, at most, by the sum of all r. A rule of L nodes is exact for polynomials in x of degree 2 L - 1; beyond,
+# the coefficients are less than (sum of r)^(2 L) / (2 L)!, which is rounding.
+NODES = ((2.2, 12), (4.0, 16), (float("inf"), 32))
 
 
 def order_ratios(players: int, order: float = ORDER, weights: Tensor | None = None) -> Tensor:
@@ -86,7 +87,7 @@ class Prior:
 
     def _nodes(self, index: Index) -> list[tuple[Tensor, Tensor]]:
         """T(q, C) times the weight of the node, (..., K), and d, (..., K, n), for every node q, of SV and SII alike."""
-        rule = tuple(_rule(index, self.ratios.shape[-1]))
+        rule = tuple(_rule(index, self.ratios))
         if rule not in self.known_nodes:
             signed = self.ratios[..., None, :] * self.spins
             nodes = []
@@ -142,12 +143,14 @@ class Quadrature(Prior):
 
     def deviations(self, index: str) -> Tensor:
         """The posterior standard deviation of an index for t = 1: (..., n) or (..., n, n), 0 on the diagonal."""
-        known = _coins(index)
-        cross = self.cross_covariance(index)  # (..., n or pairs, K)
+        deviation = self.variances(index).sqrt()
+        return symmetric(deviation, self.ratios.shape[-1]) if _coins(index).order == 2 else deviation
+
+    def variances(self, index: str, pairs: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """The posterior variance of an index for t = 1: (..., n), or (..., pairs), of all i < j or of these."""
+        cross = self.cross_covariance(index, pairs)  # (..., n or pairs, K)
         solved = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
-        variance = index_variances(index, self.ratios) - solved.square().sum(-2)
-        deviation = variance.clamp_min(0).sqrt()
-        return symmetric(deviation, self.ratios.shape[-1]) if known.order == 2 else deviation
+        return (index_variances(index, self.ratios, pairs) - solved.square().sum(-2)).clamp_min(0)
 
 
 def share_out(shapley: Tensor, total: Tensor) -> Tensor:
@@ -158,20 +161,20 @@ def share_out(shapley: Tensor, total: Tensor) -> Tensor:
     return shapley + ((total - shapley.sum(-1)) / shapley.shape[-1])[..., None]
 
 
-def index_variances(index: str, ratios: Tensor) -> Tensor:
-    """var(index value) / t before anything is asked: (..., n), or (..., pairs i < j).
+def index_variances(index: str, ratios: Tensor, pairs: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """var(index value) / t before anything is asked: (..., n), or (..., pairs), of all i < j or of these.
 
     E over q and q' of prod over j of (1 + r_j x x') / (1 + r_j) times 4 r_i / (1 + r_i x x') for each member i.
     """
     known, players = _coins(index), ratios.shape[-1]
-    rule = _rule(known, players)
+    rule = _rule(known, ratios)
     x, weight = (torch.tensor(column, dtype=torch.float64, device=ratios.device) for column in zip(*rule, strict=True))
     factor = 1 + ratios[..., None] * (x[:, None] * x).flatten()  # (..., n, L^2)
     common = factor.prod(-2) / (1 + ratios).prod(-1)[..., None] * (weight[:, None] * weight).flatten()
     own = 4 * ratios[..., None] / factor
     if known.order == 1:
         return (common[..., None, :] * own).sum(-1)
-    first, second = torch.triu_indices(players, players, 1)
+    first, second = torch.triu_indices(players, players, 1) if pairs is None else pairs
     return ((own * common[..., None, :]) @ own.mT)[..., first, second]
 
 
@@ -182,10 +185,12 @@ def _coins(index: str) -> Index:
     return known
 
 
-def _rule(index: Index, players: int) -> list[tuple[float, float]]:
-    """Nodes x = 2 q - 1 with their weights; nodes that coincide are one."""
+def _rule(index: Index, ratios: Tensor) -> list[tuple[float, float]]:
+    """Nodes x = 2 q - 1 with their weights, for players of these r, (..., n); nodes that coincide are one."""
     assert index.bias is not None
-    place, weight = _legendre(min(players // 2 + 1, NODES))
+    total = float(ratios.detach().sum(-1).max())
+    nodes = next(count for most, count in NODES if total <= most)
+    place, weight = _legendre(min(ratios.shape[-1] // 2 + 1, nodes))
     bias = index.bias(torch.tensor(place, dtype=torch.float64)).tolist()
     merged: dict[float, float] = {}
     for q, part in zip(bias, weight, strict=True):

@@ -17,6 +17,7 @@ from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.gaussian import Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
+from spinformer.games.toggles import LONG, PAIRS, pair_count, toggled_values
 
 GAME_INDICES = ("SV", "BV", "BII", "SII")
 # Coalitions of one game: at first, and at most, where their number follows the error that it leaves.
@@ -27,6 +28,9 @@ TOLERANCE = 0.015
 OWN = 40
 # Numbers in the matrices of games that are read again at once: on a GPU, and on a CPU.
 OWN_BLOCK = (2**28, 2**22)
+# Pairs whose variance stands for that of all pairs of more than OWN players: before anything is asked they are alike,
+# and their errors differ by about a tenth. For all pairs these would take seconds.
+SOME_PAIRS = 256
 # Weight of a player who does nothing, beside the activity of those who do.
 IDLE = 0.03
 
@@ -101,6 +105,9 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     every Shapley value has a standard error of at most `tolerance`, or there are MOST. Coalitions depend on the number
     of players and the seed alone, and each game is asked until its own errors are small, so its values do not depend on
     its batch. The effective sample size is the number of coalitions.
+
+    The Shapley values of a game of more than LONG players are those of `spinformer.games.toggles`, with at most MOST
+    coalitions or `budget`, if that many are enough for PAIRS[0] pairs.
     """
     checks.instance("game", game, Game)
     checks.positive("tolerance", tolerance)
@@ -114,7 +121,10 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     empty, sizes = values[:, 0], _sizes(game, size)
     estimates = _empty_estimates(game, values)
     _estimate(estimates, rows, game, values, size, int(seed))
-    while size < most and bool((too_large := _largest(estimates)[rows] > tolerance).any()):
+    toggled = _toggle(estimates, game, values, most, seed)
+    for row, count in toggled.items():
+        sizes[row] += count
+    while size < most and bool((too_large := _too_large(estimates, rows, toggled, tolerance)).any()):
         size *= 2
         rows = [row for row, more in zip(rows, too_large.tolist(), strict=True) if more]
         values = _evaluate(game, rows, size, int(seed), values[too_large])
@@ -133,9 +143,25 @@ def _sizes(game: Game, size: int) -> Tensor:
     return torch.tensor([min(size, 2 ** min(count, 62)) for count in game.counts().tolist()])
 
 
-def _largest(estimates: Estimates) -> Tensor:
-    """The largest standard error of a Shapley value of each game, (B,)."""
-    return estimates["SV"][1].amax(1)
+def _too_large(estimates: Estimates, rows: Sequence[int], toggled: Mapping[int, int], tolerance: float) -> Tensor:
+    """Which of these games need more coalitions: a Shapley value has too large an error, and it was not toggled."""
+    largest = estimates["SV"][1].amax(1)
+    done = torch.tensor([row in toggled for row in rows], device=largest.device)
+    return (largest[rows] > tolerance) & ~done
+
+
+def _toggle(estimates: Estimates, game: Game, values: Tensor, most: int, seed: Tensor) -> dict[int, int]:
+    """Set the Shapley values of games of more than LONG players; the number of coalitions that each took, by row."""
+    columns, taken = _columns(game), {}
+    for row, where in enumerate(columns):
+        count = len(where)
+        if count > LONG and most >= min(MOST, 2 * PAIRS[0] * (count + 1)):
+            pairs = pair_count(count, most)
+            value, stderr = toggled_values(game, row, where, pairs, seed)
+            shared = share_out(value, (values[row, 1] - values[row, 0]).double())
+            _set(estimates, row, where, {"SV": (shared, stderr)})
+            taken[row] = 2 * pairs * (count + 1)
+    return taken
 
 
 def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tensor | None = None) -> Tensor:
@@ -264,7 +290,7 @@ def _design(players: int, size: int, seed: int) -> Tensor:
         return paired_design(players, size, torch.tensor(seed))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
     with torch.inference_mode(False), torch.no_grad():
         return Quadrature(_design(players, size, seed).to(device), order_ratios(players))
@@ -272,5 +298,12 @@ def _quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
 
 @lru_cache(maxsize=1024)
 def _deviations(index: str, players: int, size: int, seed: int, device: str) -> Tensor:
+    """(n,) or (n, n); of many players, all pairs have the mean of SOME_PAIRS."""
     with torch.inference_mode(False), torch.no_grad():
-        return _quadrature(players, size, seed, device).deviations(index)
+        quadrature = _quadrature(players, size, seed, device)
+        if players <= OWN or not INDICES[index].pairwise:
+            return quadrature.deviations(index)
+        first, second = torch.triu_indices(players, players, 1)
+        some = torch.linspace(0, len(first) - 1, SOME_PAIRS).long()
+        deviation = quadrature.variances(index, (first[some], second[some])).mean().sqrt()
+        return deviation.expand(players, players) * (1 - torch.eye(players, dtype=deviation.dtype, device=device))
