@@ -90,7 +90,10 @@ def long_errors(record: Record) -> str:
     for row in record["outcome"]["errors"]:
         ways = row["ways"].values()
         lines.append([row["words"], *(f"{way['error']:.2f} ({way['seconds']:.1f} s)" for way in ways)])
-    names = [name.replace("quadrature ", "process, sets: ") for name in record["outcome"]["errors"][0]["ways"]]
+    found = record["outcome"]["errors"][0]["ways"]
+    names = [
+        "what each word adds" if name == "toggles" else name.replace("quadrature", "process, sets:") for name in found
+    ]
     return markdown(["words", *names], lines)
 
 
