@@ -11,12 +11,9 @@ UV := VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet -c constraints.txt
 # anew: uv leaves that to the first import.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A browser is installed while the packages are.
-MAKEFLAGS += --jobs=2
-
 AS_ROOT := $(shell test "$$(id -u)" = 0 || echo sudo -n)
 
-.PHONY: demo app browser system-browser test test-fast lint format bars torture docs docs-site release space clean
+.PHONY: demo app browser system-browser set-up test test-fast lint format bars torture docs docs-site release space clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,7 +46,11 @@ system-browser:
 browser: system-browser $(VENV)/.dev
 	@$(CHROMIUM) || $(BIN)/python -m playwright install chromium
 
-test: $(VENV)/.dev browser
+# The packages and the browser, at the same time.
+set-up:
+	@$(MAKE) --no-print-directory --jobs=2 browser
+
+test: set-up
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-fast: $(VENV)/.dev
@@ -69,7 +70,7 @@ bars: $(VENV)/.dev
 	$(BIN)/spinformer bench all
 
 # Everything that we know to do against the library, in some hours; writes research/results/torture.json.
-torture: $(VENV)/.dev browser
+torture: set-up
 	$(BIN)/spinformer torture --resume
 
 # Fill README.md and docs/ with the figures in research/results, and draw the pictures of exactness.

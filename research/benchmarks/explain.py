@@ -6,14 +6,13 @@ machine slows all alike. Medians over PAIRS pairs of the sample of SNLI's test s
 torch takes.
 """
 
-import time
-from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any
 
 import torch
 
+from research.benchmarks.timing import once
 from spinformer._base.progress import progress
 from spinformer.data.sources import load_texts
 from spinformer.data.words import split_words
@@ -60,15 +59,15 @@ def _row(seed: int, folder: str) -> dict[str, float]:
         assert one.second is not None
         pair = one.first[0], one.second[0]
         seconds = {
-            "prediction": _seconds(partial(predict, *pair)),
-            "explanation": _seconds(partial(explainer, *pair)),
-            "quick": _seconds(partial(quick, *pair)),
+            "prediction": once(partial(predict, *pair)),
+            "explanation": once(partial(explainer, *pair)),
+            "quick": once(partial(quick, *pair)),
         }
         if row >= 0:
             pair_words = split_words(tokenizer, one, 128)
             words.append(int(pair_words.counts))
             if row < SAMPLED:
-                seconds["sampling"] = _seconds(partial(sampling, pair_words))
+                seconds["sampling"] = once(partial(sampling, pair_words))
             for name, value in seconds.items():
                 times[name].append(value)
     medians = {name: median(values) for name, values in times.items()}
@@ -79,9 +78,3 @@ def _row(seed: int, folder: str) -> dict[str, float]:
         "quick_ratio": medians["quick"] / medians["prediction"],
         "sampling_ratio": medians["sampling"] / medians["prediction"],
     }
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start

@@ -10,13 +10,14 @@ runs of the latter with other seeds, for EACH texts of every length in LENGTHS.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from statistics import median
 from typing import Any
 
 import torch
 
+from research.benchmarks.timing import once
 from spinformer._base.progress import progress
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
@@ -44,9 +45,9 @@ def run(seed: int, model: str) -> dict[str, Any]:
         pair = next(texts)
         found = explainer(*pair)
         seconds = {
-            "prediction": _seconds(partial(_predict, explainer, *pair)),
-            "explanation": _seconds(partial(_explain, explainer, *pair)),
-            "hierarchical": _seconds(partial(explainer, *pair, players="hierarchical")),
+            "prediction": once(partial(_predict, explainer, *pair)),
+            "explanation": once(partial(_explain, explainer, *pair)),
+            "hierarchical": once(partial(explainer, *pair, players="hierarchical")),
         }
         if row >= 0:
             counts.append(len(found.words))
@@ -124,9 +125,3 @@ def _predict(explainer: Any, premise: str, hypothesis: str) -> None:
 
 def _explain(explainer: Any, premise: str, hypothesis: str) -> None:
     explainer(premise, hypothesis).to_row(pairs=PAIRS)
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start

@@ -106,8 +106,8 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     of players and the seed alone, and each game is asked until its own errors are small, so its values do not depend on
     its batch. The effective sample size is the number of coalitions.
 
-    The Shapley values of a game of more than LONG players are those of `spinformer.games.toggles`, with at most MOST
-    coalitions or `budget`, if that many are enough for PAIRS[0] pairs.
+    The Shapley values of a game of more than LONG players are those of `spinformer.games.toggles`. It asks for about as
+    many coalitions again, MOST or `budget`, but for PAIRS[0] pairs at least. A smaller budget than that takes is kept.
     """
     checks.instance("game", game, Game)
     checks.positive("tolerance", tolerance)

@@ -105,18 +105,22 @@ class AttendingReadout(nn.Module):
         return self._read(features, members, with_context @ features.weights, with_context @ features.values)
 
     @full_precision
-    def toggled(self, features: Attending, members: Tensor, words: Tensor) -> Tensor:
-        """(B, K, classes) of coalitions that differ from one, (B, W), by a word each; words: their numbers, (K,).
+    def toggled(self, features: Attending, members: Tensor, words: Tensor, size: int) -> list[Tensor]:
+        """(B, k, classes) of coalitions that differ from one, (B, W), by a word each, `size` of them at a time.
 
-        Adding a row of a matrix or taking it away takes far less time than adding all rows of each coalition.
+        words: their numbers, (K,). The sums over the one coalition are made once; each of the others adds a row of a
+        matrix to them, or takes it away.
         """
         with_context = functional.pad(members, (1, 0), value=1.0)[:, None]
-        sign = 1 - 2 * members[:, words, None]  # (B, K, 1)
-        total = with_context @ features.weights + sign * features.weights[:, 1 + words]
-        moved = with_context @ features.values + sign * features.values[:, 1 + words]
-        each = members[:, None].expand(-1, len(words), -1).clone()
-        each[:, torch.arange(len(words)), words] += sign[..., 0]
-        return self._read(features, each, total, moved)
+        weights, values = with_context @ features.weights, with_context @ features.values
+        scores = []
+        for part in words.split(size):
+            sign = 1 - 2 * members[:, part, None]  # (B, k, 1)
+            each = members[:, None].expand(-1, len(part), -1).clone()
+            each[:, torch.arange(len(part)), part] += sign[..., 0]
+            total = weights + sign * features.weights[:, 1 + part]
+            scores.append(self._read(features, each, total, values + sign * features.values[:, 1 + part]))
+        return scores
 
     def _read(self, features: Attending, members: Tensor, total: Tensor, moved: Tensor) -> Tensor:
         """From the sums over the members of each coalition: of weights, (B, K, W H), and of values, (B, K, W d)."""

@@ -87,10 +87,10 @@ class PredictedGame(Game):
             return super().toggled(row, coalitions, players)
         one = self._only([row])
         features, whole = one.games.features, coalitions.to(one.device, one.dtype)
-        parts = players.to(one.device).split(one._block())
-        first = one.evaluate(whole[None])[0]
-        rest = [one._from_scores([by_toggle(features, members[None], part) for part in parts])[0] for members in whole]
-        return torch.cat([first[:, None], torch.stack(rest)], 1)
+        players, size = players.to(one.device), one._block()
+        scores = [part for members in whole for part in by_toggle(features, members[None], players, size)]
+        rest = one._from_scores(scores).view(len(whole), len(players))
+        return torch.cat([one.evaluate(whole[None]).mT, rest], 1)
 
     def _block(self) -> int:
         """Coalitions at a time."""
