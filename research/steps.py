@@ -142,6 +142,7 @@ SST2_TRAINING = (
     *("--first", "text", "--label", "label", "--names", "negative", "positive"),
     *("--epochs", "3", "--batch-size", "256", "--learning-rate", "2e-4"),
 )
+TASK_SST2 = ("tasks/sst2",)
 ONE, HALF = ("--seeds", "1"), ("--count", "500", "--bf16")
 OLD_CODE = "the code for it was removed; commit 91dd5b7 is the last that has it"
 
@@ -209,17 +210,19 @@ STEPS: tuple[Step, ...] = (
         test="sst2_dev",
         folder="enough",
     ),
+    Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", makes=TASK_SST2, gpu=True),
     Step(
         "architectures",
         (
             *("reproduce", "architectures", "--train", "{data}/sst2_train.jsonl.gz"),
-            *("--test", "{data}/sst2_dev.jsonl.gz"),
+            *("--test", "{data}/sst2_dev.jsonl.gz", "--teacher", "{runs}/tasks/sst2", "--splices", "60000"),
+            *("--more", "{data}/goemotions_train.jsonl.gz", "{data}/imdb_train.jsonl.gz"),
         ),
         ("vectors",),
         folder="architectures",
+        uses=TASK_SST2,
         gpu=True,
     ),
-    Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", gpu=True),
     Step("negation", ("reproduce", "negation", "--model", "{checkpoint}", "--monli", "{data}/monli.jsonl.gz")),
     _attractor("attractor", "compute"),
     _attractor("attractor-use", "use"),

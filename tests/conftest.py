@@ -1,33 +1,52 @@
+from __future__ import annotations
+
 import gc
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # Two workers on two cores: more threads than that only get in each other's way, in the processes that tests start too.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What shap compiles takes longer than what it computes here.
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 
 import pytest
-import torch
 
-from research.data import EncoderSample, encoder_sample
+from tests import fresh
 
-torch.set_num_threads(1)
-# Warnings are errors here: which test fails must not depend on which ran first.
-torch.set_warn_always(True)
+if TYPE_CHECKING:  # the process that hands tests to workers runs none, and needs no torch
+    import torch
+
+    from research.data import EncoderSample
+
+
+def pytest_configure() -> None:
+    """Before there are workers: they share it."""
+    fresh.start()
 
 
 def pytest_collection_finish() -> None:
-    """Keep the garbage collector off what was imported: a training calls it, and it would look at a million objects."""
+    import torch
+
+    torch.set_num_threads(1)
+    # Warnings are errors here: which test fails must not depend on which ran first.
+    torch.set_warn_always(True)
+    # Keep the garbage collector off what was imported: a training calls it, and it would look at a million objects.
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture
 def generator() -> torch.Generator:
+    import torch
+
     return torch.Generator().manual_seed(20261115)
 
 
 @pytest.fixture(scope="session")
 def sample() -> EncoderSample:
+    from research.data import encoder_sample
+
     return encoder_sample()
 
 
@@ -52,6 +71,8 @@ def few_dynamics(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _same_start() -> None:
     """Every test begins with the same random state and one thread, whatever ran before it."""
+    import torch
+
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("highest")
     torch.manual_seed(0)

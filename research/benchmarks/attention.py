@@ -1,9 +1,10 @@
 """The NeuroGame layer against softmax attention: time and memory of a step, forward and backward, by length.
 
 One command measures all on the machine it runs on, medians after a warm-up: both presets with 1 and 12 attention heads,
-`scaled_dot_product_attention`, `nn.MultiheadAttention`, Algorithm 1 as written, and steps of a classifier of MiniLM's
-size with each of its pooling heads. d = 768, K = 25, under bfloat16 autocast on a GPU, there also compiled. A path of
-ours whose outputs or gradients differ from its plain twin's, in the same run, gets no time.
+`scaled_dot_product_attention`, `nn.MultiheadAttention`, Algorithm 1 as written, shapiq's and captum's estimators of the
+same values, and steps of a classifier of MiniLM's size with each of its pooling heads. d = 768, K = 25, under bfloat16
+autocast on a GPU, there also replayed (`spinformer.attention.replay`) and, for one length, compiled. A path of ours
+whose outputs or gradients differ from its plain twin's, in the same run, gets no time.
 
 `least` is what a step cannot avoid at the rates that this machine reaches: it reads its input three times and the
 players' vectors eight times, writes the gradients of both, and multiplies coalitions and vectors five times.
@@ -11,17 +12,18 @@ players' vectors eight times, writes the gradients of both, and multiplies coali
 
 import time
 from collections.abc import Callable
-from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from research.benchmarks.attention_peers import peers
 from research.benchmarks.timing import seconds
 from spinformer._base.progress import progress
 from spinformer._base.rng import seeded
 from spinformer.attention import NeuroGameAttention, algorithm1
+from spinformer.attention.replay import LIMIT, Replay
 from spinformer.kernels import support
 
 DIM, HEADS, BUDGET, REPEATS = 768, (1, 12), 25, 10
@@ -32,11 +34,14 @@ SIZES = {
 MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
 SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
 POOLING = ("cls", "mean", "neurogame")
-RECORDINGS = 4  # calls until torch.compile has recorded its CUDA graphs
+RECORDINGS = 4  # calls until CUDA graphs are recorded
+COMPILED = 128  # tokens: every length is compiled anew, for a minute
+PEER_TOKENS = 128
 PART_TOKENS, PART_PAIRS = 4, 12  # of Algorithm 1, which takes too long for all
 # Largest difference from the twin, relative to the largest number: rounding, which the paper's Gibbs weights multiply.
 CLOSE = {"default": 1e-2, "paper": 5e-2}
 
+Form = Literal["eager", "replayed", "compiled"]
 Step = Callable[[], list[Tensor]]
 
 
@@ -52,8 +57,8 @@ def run(seed: int = 0) -> dict[str, Any]:
         rows.append(_row("nn.MultiheadAttention", tokens, batch, _multihead(x, seed), device))
         for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
             least = _least(tokens, batch, rates) if preset == "default" else None
-            for heads, compiled in product(HEADS, (False, True) if device.type == "cuda" else (False,)):
-                rows.append(_ours(x, preset, heads, seed, device, compiled) | {"least": least})
+            for heads in HEADS:
+                rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x)]
     classifiers = [
         _classifier(head, tokens, texts, seed, device) for tokens, texts in SHAPES[device.type] for head in POOLING
     ]
@@ -62,6 +67,7 @@ def run(seed: int = 0) -> dict[str, Any]:
         "rates": rates,
         "rows": rows,
         "loops": _loops(seed),
+        "peers": peers(PEER_TOKENS, DIM, BUDGET, seed),
         "classifiers": classifiers,
         "passed": all(row["matches"] for row in rows),
     }
@@ -107,12 +113,20 @@ def _multihead(x: Tensor, seed: int) -> Step:
     return step
 
 
-def _ours(x: Tensor, preset: str, heads: int, seed: int, device: torch.device, compiled: bool) -> dict[str, Any]:
+def _forms(x: Tensor) -> tuple[Form, ...]:
+    """How the layer is run on such an input."""
+    replayed: tuple[Form, ...] = ("replayed",) if x.is_cuda and x.shape[1] <= LIMIT else ()
+    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and x.shape[1] == COMPILED else ()
+    return ("eager", *replayed, *compiled)
+
+
+def _ours(x: Tensor, preset: str, heads: int, seed: int, form: Form) -> dict[str, Any]:
     """The layer's row: without time where it differs from its twin.
 
-    compiled: by torch.compile with mode "reduce-overhead", which replays CUDA graphs; its twin is the layer itself, in
-    evaluation, where both have the same coalitions.
+    The twin of "eager" is the plain code. That of the others is the layer itself, in evaluation, where both have the
+    same coalitions; "compiled" is torch.compile with mode "reduce-overhead", which replays CUDA graphs too.
     """
+    device = x.device
     with seeded(seed):
         layer = NeuroGameAttention(DIM, heads=heads, preset=preset, samples=BUDGET, eval_samples=BUDGET).to(device)
     leaf = x.detach().requires_grad_()
@@ -121,30 +135,33 @@ def _ours(x: Tensor, preset: str, heads: int, seed: int, device: torch.device, c
     def step_of(called: Any, own: bool) -> Step:
         def step() -> list[Tensor]:
             with _autocast(device):
-                out = called(leaf, generator=torch.Generator().manual_seed(seed) if own else None)
+                out = called(leaf, generator=torch.Generator().manual_seed(seed)) if own else called(leaf)
             slopes = torch.autograd.grad(out.pooled.float().square().sum(), leaves)
             return [out.pooled.detach().float(), *(slope.float() for slope in slopes)]
 
         return step
 
-    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}{', compiled' if compiled else ''}"
+    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}{'' if form == 'eager' else f', {form}'}"
     shape, extra = {"tokens": x.shape[1], "batch": x.shape[0]}, {}
-    if compiled:
-        torch.compiler.reset()
-        called = torch.compile(layer, mode="reduce-overhead", fullgraph=True)
-        layer.eval()
-        start = time.perf_counter()
-        found, expected = [part.clone() for part in step_of(called, own=False)()], step_of(layer, own=False)()
-        extra = {"compiling": time.perf_counter() - start}
-        difference: float | None = _largest(found, expected)
-        step = step_of(called, own=False)
-    else:
+    if form == "eager":
         step = step_of(layer, own=True)
         difference = _difference(step)
+    else:
+        called: Any = Replay(layer)
+        if form == "compiled":
+            torch.compiler.reset()
+            called = torch.compile(layer, mode="reduce-overhead", fullgraph=True)
+        layer.eval()
+        step = step_of(called, own=False)
+        start = time.perf_counter()
+        for _ in range(RECORDINGS):
+            found = [part.clone() for part in step()]
+        extra = {"recording": time.perf_counter() - start}
+        difference = _largest(found, step_of(layer, own=False)())
     layer.train()
     if difference is not None and difference > CLOSE[preset]:
         return {"name": name, **shape, "seconds": None, "bytes": None, "difference": difference, "matches": False}
-    for _ in range(RECORDINGS if compiled else 0):
+    for _ in range(0 if form == "eager" else RECORDINGS):
         step()
     return _row(name, x.shape[1], x.shape[0], step, device) | {"difference": difference} | extra
 

@@ -6,19 +6,20 @@ run that was stopped continues. Needs single texts with labels, such as those of
 
 No weights of the models are pretrained. With --vectors, the embedding of each token that is a whole word starts from
 the vector of that word in a GloVe file. With --teacher, a model learns the answers of a trained classifier beside the
-labels, and with --more also those to texts without labels.
+labels, and with --splices also those to sentences and splices (`research.experiments.splices`) of TRAIN and of MORE.
+On these the models are grounded too, since the texts of SST-2 are phrases more often than sentences.
 """
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from research.commands.options import add_results
 from research.experiments.architectures import ARCHITECTURES, MAX_LENGTH, Lessons, teacher_answers, train_architecture
-from spinformer._base import records
+from research.experiments.splices import with_splices
+from spinformer._base import checks, records
 from spinformer._base.files import sha256
 from spinformer._base.parallel import run_tasks
 from spinformer._base.progress import progress
@@ -38,7 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--teacher", type=Path, help="folder of a classifier whose answers are learnt beside the labels"
     )
-    parser.add_argument("--more", nargs="+", default=[], help="files of texts without labels that the teacher answers")
+    parser.add_argument("--splices", type=int, default=0, help="splices to answer and to ground on (default none)")
+    parser.add_argument("--more", nargs="+", default=[], help="files of texts without labels that are spliced too")
     parser.add_argument("--only", nargs="+", choices=tuple(ARCHITECTURES), help="of these architectures (default all)")
     parser.add_argument("--count", type=int, default=300, help="texts to measure explanations on (default %(default)s)")
     parser.add_argument("--epochs", type=int, default=6, help="epochs of training (default %(default)s)")
@@ -60,11 +62,15 @@ def run(args: argparse.Namespace) -> int:
     for part in texts:
         if part.labels is None or part.paired:
             raise ValueError(f"{part.source}: expected single texts with labels")
-    if args.more and args.teacher is None:
-        raise ValueError("--more needs --teacher: its texts have no labels of their own here")
+    checks.at_least("--splices", args.splices, 0)
+    if args.splices and args.teacher is None:
+        raise ValueError("--splices needs --teacher: splices have no labels of their own")
+    if args.more and not args.splices:
+        raise ValueError("--more needs --splices: its texts have no labels of their own here")
     names = [name for name in ARCHITECTURES if args.only is None or name in args.only]
-    lessons = _lessons(args, texts[0], names)
-    results = run_tasks(_measured, [(args, texts, lessons, name) for name in names], processes=args.jobs)
+    spliced = _spliced(args, texts[0])
+    lessons = _lessons(args, texts[0], spliced, names)
+    results = run_tasks(_measured, [(args, texts, spliced, lessons, name) for name in names], processes=args.jobs)
     outcomes = {names[index]: result() for index, result in progress(results, "architectures", len(names))}
     path = records.write(
         "architectures",
@@ -81,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace) -> dict[str, Any]:
-    names = ("count", "epochs", "rate", "ground_epochs", "batch_size", "seed")
+    names = ("count", "epochs", "rate", "ground_epochs", "batch_size", "seed", "splices")
     aids = {name: getattr(args, name).name for name in ("vectors", "teacher") if getattr(args, name)}
     return {name: getattr(args, name) for name in names} | aids | {"more": [Path(path).name for path in args.more]}
 
@@ -92,7 +98,16 @@ def _digests(args: argparse.Namespace) -> dict[str, str]:
     return {path.name: sha256(path) for path in files} | (weight_digests(str(args.teacher)) if args.teacher else {})
 
 
-def _lessons(args: argparse.Namespace, train: Texts, names: Sequence[str]) -> Lessons:
+def _spliced(args: argparse.Namespace, train: Texts) -> Texts | None:
+    """Sentences and splices of the texts to train on and of others; None without --splices."""
+    if not args.splices:
+        return None
+    more = [load_texts(path, labelled=False) for path in args.more]
+    texts = [*train.first, *(text for part in more for text in part.first)]
+    return with_splices(replace(train, first=texts, labels=None, names=()), args.splices, args.seed)
+
+
+def _lessons(args: argparse.Namespace, train: Texts, spliced: Texts | None, names: Sequence[str]) -> Lessons:
     """What the models learn from beside texts and labels; nothing if they are all trained already."""
     from spinformer.models.baselines.vectors import read_vectors
 
@@ -102,26 +117,30 @@ def _lessons(args: argparse.Namespace, train: Texts, names: Sequence[str]) -> Le
     if args.teacher is None:
         return Lessons(vectors)
     answers = teacher_answers(args.teacher, train, train.names, args.device)
-    more = [load_texts(path, labelled=False) for path in args.more]
-    others = [teacher_answers(args.teacher, part, train.names, args.device) for part in more]
-    texts = tuple(text for part in more for text in part.first)
-    return Lessons(vectors, answers, texts, torch.cat(others) if others else None)
+    if spliced is None:
+        return Lessons(vectors, answers)
+    others = teacher_answers(args.teacher, spliced, train.names, args.device)
+    return Lessons(vectors, answers, tuple(spliced.first), others)
 
 
-def _measured(args: argparse.Namespace, texts: tuple[Texts, Texts], lessons: Lessons, name: str) -> dict[str, Any]:
+def _measured(
+    args: argparse.Namespace, texts: tuple[Texts, Texts], spliced: Texts | None, lessons: Lessons, name: str
+) -> dict[str, Any]:
     """The outcome of one architecture, from file if it is there."""
     train, test = texts
     learnt = {"train": train.fingerprint(labelled=True), "test": test.fingerprint(labelled=True)} | _digests(args)
     return records.once(
         name,
-        lambda: _measure(args, train, test, lessons, name),
+        lambda: _measure(args, train, test, spliced, lessons, name),
         command=COMMAND,
         config=_config(args) | learnt,
         directory=args.runs / "measured",
     )
 
 
-def _measure(args: argparse.Namespace, train: Texts, test: Texts, lessons: Lessons, name: str) -> dict[str, Any]:
+def _measure(
+    args: argparse.Namespace, train: Texts, test: Texts, spliced: Texts | None, lessons: Lessons, name: str
+) -> dict[str, Any]:
     from research.experiments.grounding import Trial, measure_frozen
     from spinformer.evaluate.answers.evaluation import evaluate
     from spinformer.models.loading import load_classifier
@@ -141,7 +160,7 @@ def _measure(args: argparse.Namespace, train: Texts, test: Texts, lessons: Lesso
         )
     model, tokenizer = load_classifier(folder, device=args.device)
     few = test.select(range(min(args.count, len(test))))
-    trial = Trial(model, tokenizer, train, few, max_length=MAX_LENGTH)
+    trial = Trial(model, tokenizer, spliced or train, few, max_length=MAX_LENGTH)
     options = GroundingOptions(epochs=args.ground_epochs, batch_size=args.batch_size, seed=args.seed)
     accuracy = evaluate(model, tokenizer, test).scores.accuracy
     measured = measure_frozen(trial, options, args.runs / f"{name}-game")

@@ -30,11 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", choices=tuple(TASKS), help="of these tasks (default all)")
     parser.add_argument("--count", type=int, default=300, help="texts to measure explanations on (default %(default)s)")
     parser.add_argument("--limit", type=int, help="ground on this many texts, drawn at random (default all)")
-    parser.add_argument("--epochs", type=int, default=4, help="epochs of grounding (default %(default)s)")
+    parser.add_argument("--epochs", type=int, help="epochs of grounding (default the task's own)")
     parser.add_argument(
         "--subsets", type=int, default=8, help="masked passes of a text and epoch (default %(default)s)"
     )
-    parser.add_argument("--batch-size", type=int, default=256, help="texts in one update (default %(default)s)")
+    parser.add_argument("--batch-size", type=int, help="texts in one update of grounding (default the task's own)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default %(default)s)")
     parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at a time (default %(default)s)")
@@ -106,7 +106,12 @@ def _measure(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any
         grounded_on = limited(grounded_on, args.limit)
     few = limited(test.texts, args.count)
     trial = Trial(model, tokenizer, grounded_on, few, max_length=task.max_length, bf16=args.bf16)
-    options = GroundingOptions(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets, seed=args.seed)
+    options = GroundingOptions(
+        epochs=args.epochs or task.ground_epochs,
+        batch_size=args.batch_size or task.ground_batch,
+        subsets=args.subsets,
+        seed=args.seed,
+    )
     measured = measure_task(task, trial, options, args.runs / f"{name}-game")
     return {
         "quality": quality(logits.float().cpu(), test.answers, task.outputs),

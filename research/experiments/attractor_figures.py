@@ -41,6 +41,10 @@ def draw(outcome: dict[str, Any], folder: Path) -> list[Path]:
     matplotlib.use("Agg")
     plt = require("matplotlib.pyplot", extra="plot")
     folder.mkdir(parents=True, exist_ok=True)
+    examples = folder / "examples.safetensors"
+    if not examples.is_file():
+        stage = "`spinformer reproduce attractor --stage compute` writes them"
+        raise FileNotFoundError(f"no examples at {examples}; {stage}")
     paths = []
     for name, build in (
         ("figure-1", _errors),
@@ -48,7 +52,7 @@ def draw(outcome: dict[str, Any], folder: Path) -> list[Path]:
         ("figure-2", _variance),
         ("stored", _stored),
     ):
-        figure = build(plt, outcome) if build is not None else _examples(plt, folder)
+        figure = build(plt, outcome) if build is not None else _examples(plt, examples)
         path = folder / f"{name}.png"
         figure.savefig(path, dpi=120, bbox_inches="tight")
         plt.close(figure)
@@ -91,10 +95,7 @@ def _curve(axis: Any, record: dict[str, Any], name: str) -> None:
     axis.plot(steps, [*start, *record["error"]], color=COLOURS[name], marker=".", label=LABELS[name])
 
 
-def _examples(plt: Any, folder: Path) -> Any:
-    path = folder / "examples.safetensors"
-    if not path.is_file():
-        raise FileNotFoundError(f"no examples at {path}; `spinformer reproduce attractor --stage compute` writes them")
+def _examples(plt: Any, path: Path) -> Any:
     tensors = load_file(path)
     rows = [(model, task) for task in TASKS for model in EXAMPLES if f"{model}.{task}.given" in tensors]
     columns = ["image", "given", *(f"t = {t}" for t in SHOWN)]

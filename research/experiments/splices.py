@@ -5,6 +5,8 @@ words in the mean, where a sentence has 19. A game learnt from these alone knows
 
 - texts of at least MIN_WORDS words, each once, and of longer texts (reviews) the sentences;
 - splices: two or three of these joined by one of LINKS, and a stretch of SPLICE_WORDS words cut out of it.
+
+A classifier of reviews is trained on few of them too. Of these, splices are as long as reviews are.
 """
 
 import random
@@ -43,8 +45,27 @@ def splice(texts: Sequence[str], generator: random.Random) -> str:
 
 def with_splices(texts: Texts, count: int, seed: int = 0) -> Texts:
     """The sentences of single texts, and `count` splices of them."""
-    if texts.paired:
-        raise ValueError(f"{texts.source}: expected single texts to splice; got pairs")
-    whole, generator = sentences(texts.first), random.Random(seed)
+    whole, generator = _sentences_of(texts), random.Random(seed)
     rows = [*whole, *(splice(whole, generator) for _ in range(count))]
     return replace(texts, first=rows, labels=None, names=())
+
+
+def with_long_splices(texts: Texts, count: int, seed: int = 0) -> Texts:
+    """Long single texts, and `count` splices of their sentences, each as long as a text that is drawn at random."""
+    parts, generator = _sentences_of(texts), random.Random(seed)
+    lengths = [len(text.split()) for text in texts.first]
+    rows = [*texts.first, *(_long_splice(parts, generator.choice(lengths), generator) for _ in range(count))]
+    return replace(texts, first=rows, labels=None, names=())
+
+
+def _sentences_of(texts: Texts) -> list[str]:
+    if texts.paired:
+        raise ValueError(f"{texts.source}: expected single texts to splice; got pairs")
+    return sentences(texts.first)
+
+
+def _long_splice(parts: Sequence[str], length: int, generator: random.Random) -> str:
+    words: list[str] = []
+    while len(words) < length:
+        words += generator.choice(parts).split()
+    return " ".join(words[:length])

@@ -2,8 +2,9 @@
 output. What users have, as far as it can be made here.
 """
 
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from research.experiments.splices import with_splices
+from research.experiments.splices import with_long_splices, with_splices
 from spinformer._base.files import sha256
 from spinformer._base.outputs import Outputs
 from spinformer._base.progress import progress
@@ -23,6 +24,7 @@ from spinformer.models.outputs import PROBLEM_TYPES, answers_of
 from spinformer.training.schedule import schedule
 
 RATE, BATCH = 1e-4, 64
+MAX_LENGTH = 128  # tokens of a text or a pair, unless a task says otherwise
 PAIR = ("premise", "hypothesis")
 
 
@@ -30,8 +32,9 @@ PAIR = ("premise", "hypothesis")
 class Task:
     """One task. train, test: files of the data folder; texts: columns of the texts; answer: the column of what is to
     be learnt, a class, a list of labels or a score; epochs: of fine-tuning; max_length: tokens; passes: what KernelSHAP
-    gets for each text; more: files whose texts the classifier is grounded on too, without their labels; splices: of
-    those texts (`with_splices`), None for the texts as they are.
+    gets for each text; more: files whose texts the classifier is grounded on too, without their labels, and drawn:
+    how many of these; splices: of all those texts (`with_splices`, or `with_long_splices` where the texts are long),
+    None for the texts as they are; ground_epochs, ground_batch: of grounding.
     """
 
     train: str
@@ -40,17 +43,47 @@ class Task:
     answer: str = "label"
     outputs: Outputs = "classes"
     epochs: int = 2
-    max_length: int = 128
+    max_length: int = MAX_LENGTH
     passes: int = 200
     more: tuple[str, ...] = ()
+    drawn: int | None = None
     splices: int | None = None
+    ground_epochs: int = 4
+    ground_batch: int = 256
+
+    @property
+    def long(self) -> bool:
+        """Whether the texts are longer than a sentence or two."""
+        return self.max_length > MAX_LENGTH
 
 
 TASKS: Mapping[str, Task] = {
     "sst2": Task("sst2_train", "sst2_dev", more=("goemotions_train", "imdb_train"), splices=90_000),
-    "goemotions": Task("goemotions_train", "goemotions_test", answer="labels", outputs="labels", epochs=3),
-    "stsb": Task("stsb_train", "stsb_test", PAIR, "score", "scores", epochs=6),
-    "imdb": Task("imdb_train", "imdb_dev", epochs=6, max_length=512, passes=1_000),
+    "goemotions": Task(
+        *("goemotions_train", "goemotions_test"),
+        answer="labels",
+        outputs="labels",
+        epochs=6,
+        ground_epochs=8,
+        ground_batch=128,
+    ),
+    "stsb": Task(
+        *("stsb_train", "stsb_test", PAIR, "score", "scores"),
+        epochs=6,
+        more=("snli_train",),
+        drawn=40_000,
+        ground_epochs=8,
+        ground_batch=128,
+    ),
+    "imdb": Task(
+        *("imdb_train", "imdb_dev"),
+        epochs=6,
+        max_length=512,
+        passes=1_000,
+        splices=8_000,
+        ground_epochs=6,
+        ground_batch=64,
+    ),
     "snli": Task("snli_train", "snli_test", PAIR),
 }
 
@@ -84,10 +117,17 @@ def read_task(task: Task, data: Path, split: str, names: Sequence[str] = ()) -> 
 def texts_to_ground(task: Task, train: Texts, data: Path) -> Texts:
     """What the classifier is grounded on: the texts that it learnt from and, where the task says so, others."""
     files = [data / f"{name}.jsonl.gz" for name in task.more]
-    more = [row[0] for file in files for _, row in read_rows(file, task.texts)]
+    rows = [row for file in files for _, row in read_rows(file, task.texts)]
+    if task.drawn is not None:
+        rows = random.Random(0).sample(rows, min(task.drawn, len(rows)))
+    first, second = [*train.first, *(row[0] for row in rows)], train.second
+    if second is not None:
+        second = [*second, *(row[1] for row in rows)]
     digests = train.digests + tuple((file.name, sha256(file)) for file in files)
-    texts = Texts([*train.first, *more], train.second, source=train.source, digests=digests)
-    return texts if task.splices is None else with_splices(texts, task.splices)
+    texts = replace(train, first=first, second=second, digests=digests)
+    if task.splices is None:
+        return texts
+    return (with_long_splices if task.long else with_splices)(texts, task.splices)
 
 
 def loss_of(logits: Tensor, answers: Tensor, outputs: Outputs) -> Tensor:

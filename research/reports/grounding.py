@@ -5,6 +5,8 @@ from statistics import fmean, stdev
 
 from research.reports.markdown import Record, markdown
 
+TASK_NAMES = {"sst2": "SST-2", "goemotions": "GoEmotions", "stsb": "STS-B", "imdb": "IMDB", "snli": "SNLI"}
+MEASURES = {"accuracy": "accuracy", "f1": "F1", "pearson": "correlation"}
 COLUMNS = {
     "comprehensiveness": "comprehensiveness ↑",
     "sufficiency": "sufficiency ↓",
@@ -76,6 +78,34 @@ def fit(record: Record) -> str:
         )
     lines.append(["mean field converged", _over_seeds([run["diagnostics"]["converged"] for run in runs], ".4f")])
     return markdown(["", "value"], lines)
+
+
+def tasks(record: Record) -> str:
+    """Classifiers of several tasks: how good they are, how well their games fit, and one pass beside KernelSHAP."""
+    lines = []
+    for name, task in record["outcome"]["tasks"].items():
+        ((measure, quality),) = task["quality"].items()
+        scores = task["faithfulness"]["methods"]
+        one, many, single, chance = (
+            scores[method]["comprehensiveness"]["mean"]
+            for method in ("shapley", "kernel-shap", "leave-one-out", "random")
+        )
+        lines.append(
+            [
+                TASK_NAMES[name],
+                f"{MEASURES[measure]} {quality:.3f}",
+                f"{task['texts']:,}",
+                f"{task['r2']:.3f}",
+                f"{one:.3f}",
+                f"{many:.3f} ({task['passes']:,})",
+                f"{one / many:.3f}",
+                f"{single:.3f}",
+                f"{chance:.3f}",
+                "" if task["seconds"] is None else f"{task['seconds']:.0f}",
+            ]
+        )
+    header = ["task", "classifier", "texts grounded on", "R² of v(C) ↑", "one pass ↑", "KernelSHAP (passes) ↑"]
+    return markdown([*header, "ratio", "leave-one-out ↑", "random", "seconds to ground"], lines)
 
 
 def ess(record: Record) -> str:

@@ -63,6 +63,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "grounding-methods-taught": (("grounding-methods-taught",), grounding.methods),
     "grounding-single": (("grounding-single",), grounding.methods),
     "grounding-single-fit": (("grounding-single",), grounding.fit),
+    "tasks": (("tasks",), grounding.tasks),
     "negation": (("negation",), negation.signs),
     "negation-classes": (("negation",), negation.classes),
     "negation-agreement": (("negation",), negation.agreement),

@@ -1,8 +1,8 @@
 """Join the runs of several results into one: `python -m research.tools.gather NAME FILE...`.
 
-Use it when the rows of one table were trained by several calls of `spinformer reproduce nli`, on different machines.
-A file is the result of a call, or the record of one run that a call left in its folder RUNS before it was stopped.
-Where two files have the same row and seed, the run of the later file counts.
+Use it when the rows of one table were made by several calls of `spinformer reproduce nli`, on different machines, or by
+calls of `spinformer reproduce tasks` that were stopped. A file is the result of a call, or the record of one run that a
+call left in its folder RUNS. Where two files have the same row and seed, or the same task, the later file counts.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from research.experiments.nli_stages import mean_accuracies, summarize
+from research.experiments.tasks import TASKS
 from research.paths import RESULTS
 from spinformer._base import records
 
@@ -20,11 +21,23 @@ def gather(results: list[dict[str, Any]]) -> dict[str, Any]:
     results = [record if "runs" in record["outcome"] else _alone(record) for record in results]
     by_seed = {(run["job"], run["seed"]): run for record in results for run in record["outcome"]["runs"]}
     runs = list(by_seed.values())
+    return {"runs": runs, "means": mean_accuracies(runs), "sources": _sources(results)}
+
+
+def gather_tasks(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The outcome of each task, in the order of TASKS, and the provenance of each result."""
+    found: dict[str, Any] = {}
+    for record in results:
+        found |= record["outcome"].get("tasks") or {record["name"]: record["outcome"]}
+    return {"tasks": {name: found[name] for name in TASKS if name in found}, "sources": _sources(results)}
+
+
+def _sources(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sources: list[dict[str, Any]] = []
     for record in results:
         provenance = {name: record[name] for name in ("command", "config", "commit", "written", "hardware")}
         sources += record["outcome"].get("sources", [provenance])  # a gathered result has several
-    return {"runs": runs, "means": mean_accuracies(runs), "sources": sources}
+    return sources
 
 
 def _alone(record: dict[str, Any]) -> dict[str, Any]:
@@ -41,15 +54,22 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for it (default %(default)s)")
     args = parser.parse_args()
     results = [json.loads(path.read_text()) for path in args.files]
-    if any(record["data"] != results[0]["data"] for record in results):
+    of_tasks = all({"tasks", "quality"} & set(record["outcome"]) for record in results)
+    if not of_tasks and any(record["data"] != results[0]["data"] for record in results):
         raise SystemExit(f"these were not trained on the same files: {', '.join(path.name for path in args.files)}")
-    outcome = gather(results)
+    if of_tasks:
+        outcome = gather_tasks(results)
+        rows = list(outcome["tasks"])
+        data = {file: digest for task in outcome["tasks"].values() for file, digest in task["data"].items()}
+    else:
+        outcome = gather(results)
+        rows, data = sorted({run["job"] for run in outcome["runs"]}), results[0]["data"]
     path = records.write(
         args.name,
         outcome,
         command=f"python -m research.tools.gather {args.name} " + " ".join(path.name for path in args.files),
-        config={**results[0]["config"], "rows": sorted({run["job"] for run in outcome["runs"]})},
-        data=results[0]["data"],
+        config={**results[0]["config"], "rows": rows},
+        data=data,
         directory=args.results,
     )
     print(path)

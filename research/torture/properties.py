@@ -1,5 +1,6 @@
 """Laws of the whole public API on generated inputs: the tests in tests/properties, with many more cases than usual."""
 
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ TESTS = Path("tests") / "properties"
 HOURS = 3600 * 2
 # A failure of pytest: its heading, and the lines below it that say what came and for which input.
 HEADING = re.compile(r"^_{3,} (?:ERROR (?:at \w+ of|collecting) )?(?P<test>\S+) _{3,}$")
+PART = re.compile(r"^={3,} .* ={3,}$")  # of the whole report: with CI set, its summary repeats the examples
 REASON = re.compile(r"^E\s+(?P<text>\S.*)$")
 EXAMPLE = re.compile(r"^(?:E\s+)?(?:Failing test case|Falsifying example): (?P<text>.*)$")
 WIDTH = 500
@@ -60,8 +62,9 @@ def failures_of(output: str) -> list[str]:
     lines = output.splitlines()
     found_at = [(number, heading["test"]) for number, line in enumerate(lines) if (heading := HEADING.match(line))]
     failures = []
-    for place, (start, name) in enumerate(found_at):
-        section = lines[start : found_at[place + 1][0] if place + 1 < len(found_at) else len(lines)]
+    for start, name in found_at:
+        below = itertools.takewhile(lambda line: not (HEADING.match(line) or PART.match(line)), lines[start + 1 :])
+        section = list(below)
         reason = next((found["text"] for line in section if (found := REASON.match(line))), "no reason was given")
         failures.append(f"{name}: {reason}{_example(section)}"[:WIDTH])
     return failures

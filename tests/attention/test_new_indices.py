@@ -129,8 +129,10 @@ def test_closed_size_distributions_are_those_of_the_weights(name):
     torch.testing.assert_close(closed.sum(-1), torch.ones(4, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("pair_index", ["WBII", "XII", "BII", "SII"])
-@pytest.mark.parametrize("player_indices", [("WBV", "XV"), ["SV", "WBV-no-bias"], ("BV", "SV")])
+@pytest.mark.parametrize(
+    ("player_indices", "pair_index"),
+    [(("WBV", "XV"), "WBII"), (["SV", "WBV-no-bias"], "XII"), (("BV", "SV"), "BII"), (("WBV", "XV"), "SII")],
+)
 def test_the_layer_uses_them(player_indices, pair_index):
     """Against exact values: 40,000 coalitions of 5 players, to 1%."""
     torch.manual_seed(2)

@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
@@ -20,6 +18,7 @@ from spinformer.explain import Explanation
 from spinformer.models.attractor import AttractorConfig, AttractorNetwork
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.identity import weights_digest
+from tests import fresh
 from tests.tiny import NLI, bert, nli_classifier, save_rows, tokenizer
 
 ONE = ["a man", "a dog", "--device", "cpu"]
@@ -157,9 +156,10 @@ def test_a_training_that_diverges_keeps_the_old_network(place, capsys):
 
 
 def test_a_full_disk_is_one_line(place):
-    command = [sys.executable, "-m", "spinformer", "predict", str(place / "model"), "rows.jsonl", "--device", "cpu"]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    words = ["spinformer", "predict", str(place / "model"), "rows.jsonl", "--device", "cpu"]
+    full = "import os, runpy, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), 1)"
+    code = f"{full}; sys.argv = {words!r}; runpy.run_module('spinformer', run_name='__main__')"
+    done = fresh.run(code, imports=fresh.EVERYTHING)
     assert done.returncode not in (0, 1)
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr

@@ -25,7 +25,7 @@ from spinformer.training.game import GroundingOptions, train_game_head
 from tests.tiny import save_rows
 
 SMALL = GroundingOptions(heads=4, dim=16, hidden=32, readout=16, batch_size=8)
-QUICK = ["--count", "5", "--passes", "40"]
+QUICK = ["--count", "4", "--passes", "40"]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def folders(saved, tmp_path_factory):
     folder = tmp_path_factory.mktemp("explained")
     grounded = folder / "grounded"
     shutil.copytree(saved, grounded)
-    file = save_rows(folder / "test.jsonl", 24, longest=7)
+    file = save_rows(folder / "test.jsonl", 24, longest=6)
     model, tokenizer = load_classifier(str(grounded))
     train_game_head(model, tokenizer, load_texts(str(file), labelled=False), grounded, SMALL)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
@@ -82,7 +82,7 @@ def test_everything_of_a_grounded_classifier(folders, tmp_path, capsys):
     for name in ("shapley", "shapley-sampling", "kernel-shap", "random"):
         assert stability[name]["stability"]["count"] > 0, name
     assert "leave-one-out" not in stability  # nothing random in it
-    assert result["highlights"]["texts"] == result["faithfulness"]["texts"] == 5
+    assert result["highlights"]["texts"] == result["faithfulness"]["texts"] == 4
     assert set(result["highlights"]["methods"]) == set(table)
     for part in ("fit of v(C): R squared", "interactions against the exact ones", "mean field", "highlight_agreement"):
         assert part in shown
@@ -96,7 +96,7 @@ def test_the_numbers_are_the_libraries_own(folders, tmp_path):
         == 0
     )
     result = json.loads(path.read_text())
-    texts = load_texts(str(folders["file"]), labelled=False).select(range(5))
+    texts = load_texts(str(folders["file"]), labelled=False).select(range(4))
     explainer = explainer_of(folders["grounded"], seed=3)
     decisions = decide(explainer.classifier, split_words(explainer.tokenizer, texts, 128))
     for name in ("shapley", "leave-one-out"):

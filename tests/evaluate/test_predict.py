@@ -97,12 +97,12 @@ class Player(nn.Module):
         self.weight = nn.Parameter(torch.zeros(3))
         self.config = SimpleNamespace(id2label=dict(enumerate(NLI_LABELS)))
 
-    def forward(self, input_ids, attention_mask, token_type_ids=None, output_game=False):
-        assert output_game
+    def forward(self, input_ids, attention_mask, token_type_ids=None, output_diagnostics=False):
+        assert output_diagnostics
         size = attention_mask.sum(1, keepdim=True).float()
         ess = torch.cat([size, 100 * size], 1)
         diagnostics = SimpleNamespace(ess=ess, residual=ess / 1e6, converged=ess < 100, steps=ess.long())
-        return SimpleNamespace(logits=size * self.weight, game=SimpleNamespace(diagnostics=diagnostics))
+        return SimpleNamespace(logits=size * self.weight, diagnostics=diagnostics)
 
 
 def test_what_the_game_reports(tokenizer):

@@ -158,7 +158,7 @@ class TestCommand:
     @pytest.mark.slow
     def test_killed_it_goes_on_and_every_row_is_there_once(self, folder, tmp_path):
         """SIGKILL after the first part, at a moment drawn by a seed."""
-        draw, count = random.Random(9), PART + 144
+        draw, count = random.Random(9), PART[1] + 144
         source, out = tmp_path / "texts.jsonl", tmp_path / "out.jsonl"
         lines = [" ".join(draw.choices(WORDS, k=3)) for _ in range(count)]
         source.write_text("".join(json.dumps({"text": text}) + "\n" for text in lines))

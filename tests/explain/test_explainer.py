@@ -58,7 +58,7 @@ class TestCalls:
     @pytest.mark.parametrize("method", EVERY)
     def test_batches_give_the_numbers_of_one_by_one(self, explainer, method, monkeypatch):
         """Whatever the batch, in the order of the texts, with the same number of passes each."""
-        monkeypatch.setattr("spinformer.explain.batches.BATCH", 2)
+        monkeypatch.setattr("spinformer.explain.batches.BATCH", (2, 2))
         many = explainer(FIRST[:3], SECOND[:3], method=method)
         for first, second, each in zip(FIRST[:3], SECOND[:3], many, strict=True):
             alone = explainer(first, second, method=method)

@@ -8,10 +8,12 @@ from transformers import BertForSequenceClassification
 
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer, Explanation
+from spinformer.explain.grounded import GroundedClassifier
 from spinformer.explain.inputs import as_texts
 from spinformer.games import exact_values
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.models.outputs import answers_of, offsets_of, outputs_of, value_of
+from spinformer.models.predicted_games import PredictedGames
 from tests.tiny import WORDS, bert, tokenizer
 
 KINDS = {"labels": ("multi_label_classification", 4), "scores": ("regression", 1), "classes": (None, 3)}
@@ -81,6 +83,23 @@ def test_values_are_exact_for_a_chosen_output(kind):
     assert explanation.importance == pytest.approx(exact_values(game, "SV")[0].tolist(), abs=1e-4)
 
 
+def test_the_unit_of_scores_changes_nothing_but_the_numbers():
+    torch.manual_seed(0)
+    weights = torch.randn(14, 1) / 3
+
+    def readout(features, members):
+        return torch.tanh(members @ features)
+
+    mask = torch.ones(1, 14, dtype=torch.bool)
+    found = []
+    for unit in (1.0, 100.0):
+        games = PredictedGames(readout, weights, torch.zeros(1, 1), mask, "scores", unit)
+        found.append(GroundedClassifier(None, None).all_values(games, target=torch.tensor([0])))
+    one, hundred = found
+    assert torch.equal(one.shapley.ess, hundred.shapley.ess)
+    torch.testing.assert_close(100 * one.shapley.values, hundred.shapley.values, rtol=0.02, atol=0.02)
+
+
 class TestAgainst:
     def test_values_are_the_difference(self):
         """Indices are linear: why A and not B is the difference of both explanations."""
@@ -130,9 +149,9 @@ class TestLabels:
 def test_a_game_is_learnt_and_read(kind, tmp_path):
     """It explains 70% of v(C) on held-out texts, and v(N) is the model's answer exactly."""
     draw = random.Random(3)
-    texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 7))) for _ in range(240)]
+    texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 7))) for _ in range(160)]
     explain = Explainer(classifier(kind), tokenizer())
-    explain.ground(texts, tmp_path, epochs=15, batch_size=32, dim=64, hidden=64, readout=64, seed=1)
+    explain.ground(texts, tmp_path, epochs=15, batch_size=20, dim=64, hidden=64, readout=64, seed=1)
     assert explain.grounded.head.config.outputs == kind
     assert explain.grounded.head.misfit.fit > 0.7
     found = explain(TEXT)

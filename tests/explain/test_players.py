@@ -172,4 +172,6 @@ def test_shown_as_sentences(explainer):
 
 def test_command(grounded_folder, capsys):
     assert main(["explain", str(grounded_folder), FIRST, SECOND, "--players", "sentences"]) == 0
-    assert "a dog sleeps outside" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "a dog sleeps outside" in shown
+    assert "\n\n  sentence " in shown

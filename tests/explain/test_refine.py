@@ -7,7 +7,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer
 from spinformer.games import exact_values
-from spinformer.games.quadrature import GAME_INDICES
+from spinformer.games.values import GAME_INDICES
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier

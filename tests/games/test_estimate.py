@@ -39,10 +39,12 @@ def test_estimate_is_within_its_error_of_the_exact_value(index, weighting, propo
     mask[4:, 5] = False
     game = NormGame(values, mask, activation)
     exact = exact_values(game, index, weighting, 0.5)
+    # Uniform weights of tilted draws have long tails: with fewer draws their standard errors are too small.
+    budget = 4000 if (weighting, proposal) == ("uniform", "tilted") else 2000
     estimate = estimate_values(
         game,
         index,
-        4000,
+        budget,
         weighting=weighting,
         temperature=0.5,
         proposal=proposal,
@@ -93,7 +95,7 @@ def test_control_variate_is_closed(index, activation, generator):
 @pytest.mark.parametrize("index", INDICES)
 def test_control_variate_pays_on_real_inputs(index, sample, generator):
     """At least ten times less variance than the plain estimator, for the same coalitions, on encoder outputs."""
-    game = NormGame(sample.normed()[:16], sample.mask[:16])
+    game = NormGame(sample.normed()[:4], sample.mask[:4])
     errors = [
         estimate_values(game, index, 50, estimator=name, generator=generator).stderr.square().mean()
         for name in ("plain", "control")
@@ -174,8 +176,8 @@ def test_shared_draws_do_not_depend_on_batch_padding_or_order():
 
 
 def test_a_collapsed_estimate_says_so(sample, generator):
-    mask = sample.mask[:16]
-    game = NormGame(sample.normed()[:16], mask)
+    mask = sample.mask[:4]
+    game = NormGame(sample.normed()[:4], mask)
     collapsed = estimate_values(game, "BV", 25, weighting="gibbs", temperature=0.25, generator=generator)
     assert float(collapsed.ess[mask].mean()) < 2
     assert not collapsed.trusted.any()
@@ -187,8 +189,8 @@ def test_a_collapsed_estimate_says_so(sample, generator):
 
 
 def test_tilted_proposal_repairs_the_collapse(sample, generator):
-    mask = sample.mask[:16]
-    game = NormGame(sample.normed()[:16], mask)
+    mask = sample.mask[:4]
+    game = NormGame(sample.normed()[:4], mask)
     tilted = estimate_values(
         game, "BV", 25, weighting="gibbs", temperature=0.25, proposal="tilted", generator=generator
     )

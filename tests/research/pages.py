@@ -48,7 +48,7 @@ def run_page(page: Path, folder: Path, encoder: Path) -> list[tuple[str, str]]:
                 shown.append((content, printed))
                 continue
             code = content.replace(ENCODER, str(encoder))
-            code = code.replace('load_images("sample")', 'load_images("sample").cut(128)')
+            code = code.replace('load_images("sample")', 'load_images("sample").cut(64)')
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 exec(compile(code, str(page), "exec"), names)
             printed = out.getvalue()

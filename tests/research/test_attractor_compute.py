@@ -93,6 +93,7 @@ def test_the_experiment_runs_in_parts_and_is_judged(command, tmp_path, capsys, m
             tensors
         )
     monkeypatch.setattr(attractor_figures, "EXAMPLES", ("paper-pair-2", "recurrent", "vit"))  # a row is a row
+    monkeypatch.setattr(attractor_figures, "SHOWN", (1, 20))  # and a column a column
     paths = attractor_figures.draw(outcome, tmp_path / "out")
     assert all(path.stat().st_size > 1000 for path in paths)
 

@@ -19,9 +19,10 @@ def test_figures_are_drawn_even_where_states_overflowed(tmp_path):
             tensors[f"{model}.{task}.given"] = torch.rand(2, 1, 4, 4)
             tensors[f"{model}.{task}.restored"] = torch.rand(steps, 2, 1, 4, 4)
     tensors["field-2.masked.restored"][-1] = torch.nan
+    outcome = records.read("attractor", RESULTS)["outcome"]
     with pytest.raises(FileNotFoundError, match="no examples at"):
-        attractor_figures.draw(records.read("attractor", RESULTS)["outcome"], tmp_path)
+        attractor_figures.draw(outcome, tmp_path)
     save_file(tensors, tmp_path / "examples.safetensors")
-    paths = attractor_figures.draw(records.read("attractor", RESULTS)["outcome"], tmp_path)
+    paths = attractor_figures.draw(outcome, tmp_path)
     assert [path.name for path in paths] == ["figure-1.png", "figure-1-examples.png", "figure-2.png", "stored.png"]
     assert all(path.stat().st_size > 1000 for path in paths)

@@ -79,11 +79,15 @@ def corpora(tmp_path_factory):
 
 
 @pytest.fixture
-def command(corpora, encoder, tmp_path, monkeypatch):
+def small_readings(monkeypatch):
     few = {name: group[:2] for name, group in negation_cases().items()}
     monkeypatch.setattr(layer_reading, "negation_cases", lambda: few)
     monkeypatch.setattr(layer_reading, "DRAWS", 2)
     monkeypatch.setattr(layer_reading, "TARGET_SAMPLES", 32)
+
+
+@pytest.fixture
+def command(corpora, encoder, tmp_path, small_readings):
     words = ["reproduce", "nli", "--data", str(corpora), "--runs", str(tmp_path / "runs"), "--results", str(tmp_path)]
     words += ["--encoder", f"minilm={encoder}", "--encoder", f"mpnet={encoder}", "--seeds", "0"]
     return lambda stage, **change: [*words, "--stage", stage, "--change", json.dumps({**QUICK, **change})]
@@ -192,6 +196,7 @@ def test_signs_are_counted(encoder):
     assert found["target"]["stderr"] is not None
 
 
+@pytest.mark.usefixtures("small_readings")
 def test_couplings_by_class(encoder):
     pairs = rows(12, longest=4)
     texts = Texts(

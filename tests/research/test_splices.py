@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from research.experiments.splices import MAX_WORDS, SPLICE_WORDS, sentences, splice, with_splices
+from research.experiments.splices import MAX_WORDS, SPLICE_WORDS, sentences, splice, with_long_splices, with_splices
 from spinformer.data.texts import Texts
 
 REVIEW = "A slow film. " * 30 + "Only its last ten minutes are worth seeing at all. <br /> Do not go and see it twice!"
@@ -36,3 +36,17 @@ def test_the_same_seed_gives_the_same_texts():
     assert first.fingerprint() == again.fingerprint() != other.fingerprint()
     with pytest.raises(ValueError, match="expected single texts to splice; got pairs"):
         with_splices(Texts(("a",), ("b",)), 3)
+
+
+def test_long_splices_are_as_long_as_the_texts():
+    long = tuple(" ".join(f"w{text}.{word} and so on here ." for word in range(20 + text)) for text in range(3))
+    texts = Texts(long)
+    first, again, other = (with_long_splices(texts, 12, seed) for seed in (1, 1, 2))
+    assert first.first == again.first != other.first
+    assert tuple(first.first[:3]) == long
+    lengths = {len(text.split()) for text in long}
+    assert {len(text.split()) for text in first.first[3:]} <= lengths
+    known = {word for text in long for word in text.split()}
+    assert all(set(text.split()) <= known for text in first.first)
+    with pytest.raises(ValueError, match="expected single texts"):
+        with_long_splices(Texts(("a",), ("b",)), 3)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from dataclasses import replace
 
 import pytest
 import torch
@@ -31,13 +32,13 @@ def write(folder, name, rows):
 def data(tmp_path):
     draw = random.Random(0)
 
-    def text():
-        return " ".join(draw.choices(WORDS, k=draw.randint(6, 9)))
+    def text(shortest=3):
+        return " ".join(draw.choices(WORDS, k=draw.randint(shortest, shortest + 2)))
 
     folder = tmp_path / "data"
     folder.mkdir()
-    write(folder, "reviews", [{"text": text(), "label": ("good", "bad")[row % 2]} for row in range(32)])
-    write(folder, "other", [{"text": text()} for _ in range(4)])
+    write(folder, "reviews", [{"text": text(6), "label": ("good", "bad")[row % 2]} for row in range(32)])
+    write(folder, "other", [{"text": text(6)} for _ in range(4)])
     names = ("calm", "glad", "sad")
     feelings = [{"text": text(), "labels": sorted(draw.sample(names, row % 3))} for row in range(32)]
     write(folder, "feelings", feelings)
@@ -63,6 +64,23 @@ def test_texts_to_ground_on(data):
     texts = texts_to_ground(task, train, data)
     assert len(texts) == 32 + 4 + 10
     assert {name for name, _ in texts.digests} == {"reviews.jsonl.gz", "other.jsonl.gz"}
+
+
+def test_pairs_to_ground_on_are_drawn_from_others(data):
+    task = replace(SMALL["scores"], more=("pairs",), drawn=5)
+    train = read_task(task, data, "train").texts
+    texts = texts_to_ground(task, train, data)
+    assert len(texts) == 32 + 5
+    rows = set(zip(train.first, train.second, strict=True))
+    assert set(zip(texts.first, texts.second, strict=True)) == rows
+
+
+def test_long_texts_are_spliced_to_their_length(data):
+    task = replace(SMALL["classes"], more=(), max_length=512, splices=6)
+    train = read_task(task, data, "train").texts
+    texts = texts_to_ground(task, train, data)
+    assert list(texts.first[:32]) == list(train.first)
+    assert len(texts) == 32 + 6
 
 
 def test_loss_and_quality():
@@ -105,7 +123,7 @@ def test_what_is_missing_is_said_before_any_work(data, capsys):
     assert main(["reproduce", "tasks", "--data", str(data)]) == 2
     assert "expected --encoder minilm=FOLDER" in capsys.readouterr().err
     assert main(["reproduce", "tasks", "--data", str(data), "--encoder", "minilm=x", "--only", "stsb"]) == 2
-    assert "lacks stsb_test.jsonl.gz, stsb_train.jsonl.gz" in capsys.readouterr().err
+    assert "lacks snli_train.jsonl.gz, stsb_test.jsonl.gz, stsb_train.jsonl.gz" in capsys.readouterr().err
 
 
 def test_the_tasks_are_of_every_kind():

@@ -1,11 +1,12 @@
 """The part of the torture that runs tests/properties: it counts what was run, and says in a line what does not hold."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
 
 from research.torture import properties
 from research.torture.findings import Plan
+from tests import fresh
 
 BROKEN = """
 import pytest
@@ -30,11 +31,13 @@ def test_plain():
 """
 
 
-def test_failures_are_told_in_a_line(tmp_path):
+@pytest.mark.parametrize("ci", ["", "true"])
+def test_failures_are_told_in_a_line(tmp_path, ci):
     (tmp_path / "test_broken.py").write_text(BROKEN)
-    command = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", str(tmp_path)]
-    environment = {"SPINFORMER_CASES": "20", "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path), "PATH": ""}
-    done = subprocess.run(command, cwd=properties.ROOT, env=environment, capture_output=True, text=True, check=False)
+    environment = {"SPINFORMER_CASES": "20", "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path), "CI": ci}
+    words = ["-q", "--tb=short", "-p", "no:cacheprovider", str(tmp_path)]
+    code = f"import os; os.environ.update({environment}); import pytest; raise SystemExit(pytest.main({words}))"
+    done = fresh.run(code, folder=properties.ROOT)
     small, world, plain = properties.failures_of(done.stdout)
     assert small.startswith("test_numbers_are_small: AssertionError: too large")
     assert small.endswith("for test_numbers_are_small( number=7, seed=0, )")

@@ -135,7 +135,7 @@ def grounded(tmp_path):
     folder = tmp_path / "model"
     nli_classifier().save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    texts = save_rows(tmp_path / "texts.jsonl", 40)
+    texts = save_rows(tmp_path / "texts.jsonl", 40, longest=5)
     return ["ground", str(folder), str(texts), "--held-out", "8", "--save-steps", "2", "--epochs", "2", *SMALL]
 
 

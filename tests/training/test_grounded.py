@@ -217,7 +217,7 @@ def test_settling_changes_the_game_alone_and_betters_it(encoder, tmp_path):
         "grounding": SIZES,
         "train": str(save_rows(tmp_path / "train.jsonl", 256)),
         "dev": str(save_rows(tmp_path / "dev.jsonl", 64, seed=1)),
-        "steps": 60,
+        "steps": 40,
         "batch_size": 16,
         "learning_rate": 2e-3,
         "ema": 0.9,

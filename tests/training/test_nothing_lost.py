@@ -26,12 +26,33 @@ from tests.tiny import nli_classifier, rows, save_rows, tokenizer
 SMALL = ["--heads", "4", "--dim", "16", "--hidden", "32", "--readout", "16", "--batch-size", "8", "--device", "cpu"]
 
 
+def nli_words(encoder, folder):
+    """A command that trains a tiny classifier in folder / "run"."""
+    train, dev = save_rows(folder / "train.jsonl", 64), save_rows(folder / "dev.jsonl", 16, seed=1)
+    data = ["--encoder", encoder, "--head", "mean", "--train", train, "--dev", dev, "--output", folder / "run"]
+    return list(map(str, ["train", "nli", *data, "--batch-size", 16, "--epochs", 2, "--save-steps", 2, "--quiet"]))
+
+
 @pytest.fixture
 def nli(encoder, tmp_path):
-    """The words of a command that trains a tiny classifier in tmp_path / "run"."""
-    train, dev = save_rows(tmp_path / "train.jsonl", 64), save_rows(tmp_path / "dev.jsonl", 16, seed=1)
-    data = ["--encoder", encoder, "--head", "mean", "--train", train, "--dev", dev, "--output", tmp_path / "run"]
-    return list(map(str, ["train", "nli", *data, "--batch-size", 16, "--epochs", 2, "--save-steps", 2, "--quiet"]))
+    return nli_words(encoder, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def finished(encoder, tmp_path_factory):
+    """Such a command that was run, and its folder."""
+    folder = tmp_path_factory.mktemp("finished")
+    words = nli_words(encoder, folder)
+    assert main(words) == 0
+    return words, folder / "run"
+
+
+@pytest.fixture
+def ended(finished, tmp_path):
+    """A copy of that run in tmp_path / "run", and its command."""
+    words, folder = finished
+    shutil.copytree(folder, tmp_path / "run")
+    return [str(tmp_path / "run") if word == str(folder) else word for word in words]
 
 
 @pytest.fixture
@@ -40,7 +61,7 @@ def grounded(tmp_path):
     folder = tmp_path / "model"
     nli_classifier().save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    return ["ground", str(folder), str(save_rows(tmp_path / "texts.jsonl", 40)), "--held-out", "4", *SMALL]
+    return ["ground", str(folder), str(save_rows(tmp_path / "texts.jsonl", 40, longest=5)), "--held-out", "4", *SMALL]
 
 
 @pytest.fixture
@@ -119,9 +140,8 @@ def test_other_data_are_not_resumed(nli, attractor, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "missing", "empty"])
-def test_a_damaged_checkpoint_falls_back(nli, tmp_path, damage, capsys):
+def test_a_damaged_checkpoint_falls_back(ended, tmp_path, damage, capsys):
     run = tmp_path / "run"
-    assert main(nli) == 0
     whole = (run / "model.safetensors").read_bytes()
     newest = last_checkpoint(run)
     file = newest / ("optimizer.pt" if damage == "flipped" else "model.safetensors")
@@ -132,19 +152,18 @@ def test_a_damaged_checkpoint_falls_back(nli, tmp_path, damage, capsys):
         file.unlink()
     assert not is_whole(newest)
     capsys.readouterr()
-    assert main([*nli, "--resume"]) == 0
+    assert main([*ended, "--resume"]) == 0
     assert f"{newest} is damaged; the run goes on from the one before" in capsys.readouterr().err
     assert (run / "model.safetensors").read_bytes() == whole
     assert json.loads((run / "training.json").read_text())["resumed"]
     assert is_whole(last_checkpoint(run))
 
 
-def test_checkpoints_of_earlier_versions_are_resumed(nli, tmp_path):
-    assert main(nli) == 0
+def test_checkpoints_of_earlier_versions_are_resumed(ended, tmp_path):
     newest = last_checkpoint(tmp_path / "run")
     (newest / COMPLETE).write_text("1.5\n")
     assert last_checkpoint(tmp_path / "run") == newest
-    assert main([*nli, "--resume"]) == 0
+    assert main([*ended, "--resume"]) == 0
 
 
 def test_a_damaged_state_falls_back(tmp_path, capsys):

@@ -18,7 +18,7 @@ from tests.several import run_in_two
 from tests.tiny import nli_classifier, rows, tokenizer
 
 SMALL = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16}
-OPTIONS = {**SMALL, "batch-size": 7, "epochs": 2, "held-out": 12, "device": "cpu"}
+OPTIONS = {**SMALL, "batch-size": 7, "epochs": 2, "held-out": 4, "device": "cpu"}
 
 
 def test_shares_are_all_and_none_twice():
@@ -70,7 +70,7 @@ def test_two_processes_learn_the_game_of_one(tmp_path):
     classifier.save_pretrained(model)
     tokenizer().save_pretrained(model)
     texts = tmp_path / "texts.jsonl"
-    texts.write_text("".join(json.dumps(row) + "\n" for row in rows(60)))
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows(40, longest=6)))
     options = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
     command = ["ground", str(model), str(texts), *options]
     assert main([*command, "--output", str(tmp_path / "one")]) == 0

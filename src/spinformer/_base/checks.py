@@ -1,13 +1,18 @@
-"""Checks of what comes in. Every message says what was expected and what came."""
+"""Checks of what comes in. Every message says what was expected and what came.
+
+Torch is imported by those that take tensors, when they are called: the command line checks its options without it.
+"""
 
 import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Real
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 def choice(name: str, value: str, valid: Sequence[str]) -> None:
@@ -63,21 +68,28 @@ def integers(name: str, value: object, length: int, least: int) -> None:
         raise ValueError(f"{name} must be {length} integers of at least {least}; got {value!r:.60}")
 
 
-def positive(name: str, value: float | Tensor) -> None:
+def positive_number(name: str, value: object) -> None:
+    """`value` is a real number, finite and above zero."""
+    number(name, value)
+    if not 0 < value < math.inf:  # type: ignore[operator]
+        raise ValueError(f"{name} must be finite and positive; got {value}")
+
+
+def positive(name: str, value: "float | Tensor") -> None:
     """`value`, or each of its elements, is finite and above zero."""
+    import torch
+
     if torch.compiler.is_compiling():
         return
-    if isinstance(value, Tensor):
+    if isinstance(value, torch.Tensor):
         if value.is_complex() or value.dtype == torch.bool:
             raise TypeError(f"{name} must hold real numbers; got {value.dtype}")
         if _wait(value, lambda: value.detach().log().sum(), lambda: positive(name, value)):
             return
-        good = value.is_meta or bool(((value > 0) & (value < torch.inf)).all())
+        if not (value.is_meta or bool(((value > 0) & (value < torch.inf)).all())):
+            raise ValueError(f"{name} must be finite and positive; got {value}")
     else:
-        number(name, value)
-        good = 0 < value < math.inf
-    if not good:
-        raise ValueError(f"{name} must be finite and positive; got {value}")
+        positive_number(name, value)
 
 
 def at_least(name: str, value: int, least: int) -> None:
@@ -92,9 +104,11 @@ def seeds(name: str, values: Sequence[int]) -> None:
         raise ValueError(f"{name} must be numbers from 0 on that differ; got {' '.join(map(str, values))}")
 
 
-def floating(name: str, tensor: Tensor, dims: Sequence[int]) -> None:
+def floating(name: str, tensor: "Tensor", dims: Sequence[int]) -> None:
     """`tensor` is a floating-point tensor with one of these numbers of dimensions."""
-    if not isinstance(tensor, Tensor):
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
     if not tensor.is_floating_point():
         raise TypeError(f"{name} must hold floating-point numbers; got {tensor.dtype}")
@@ -103,37 +117,45 @@ def floating(name: str, tensor: Tensor, dims: Sequence[int]) -> None:
         raise ValueError(f"{name} must have {expected} dimensions; got shape {tuple(tensor.shape)}")
 
 
-def same_type(name: str, tensor: Tensor, dtype: torch.dtype, whose: str) -> None:
+def same_type(name: str, tensor: "Tensor", dtype: "torch.dtype", whose: str) -> None:
     """`tensor` has this type; under autocast any floating-point type."""
+    import torch
+
     if tensor.dtype != dtype and not (tensor.is_floating_point() and torch.is_autocast_enabled(tensor.device.type)):
         raise TypeError(f"{name} must be in the type of {whose}, {dtype}; got {tensor.dtype}")
 
 
-def shape(name: str, tensor: Tensor, expected: Sequence[int]) -> None:
+def shape(name: str, tensor: "Tensor", expected: Sequence[int]) -> None:
     """`tensor` is a tensor of exactly this shape."""
-    if not isinstance(tensor, Tensor):
+    import torch
+
+    if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
     if tuple(tensor.shape) != tuple(expected):
         raise ValueError(f"{name} must have shape {tuple(expected)}; got {tuple(tensor.shape)}")
 
 
-def each(name: str, value: float | Tensor, batch: int) -> None:
+def each(name: str, value: "float | Tensor", batch: int) -> None:
     """`value` is one number, or one for each of `batch` samples."""
-    if isinstance(value, Tensor) and tuple(value.shape) not in ((), (1,), (batch,)):
+    import torch
+
+    if isinstance(value, torch.Tensor) and tuple(value.shape) not in ((), (1,), (batch,)):
         raise ValueError(f"{name} must be a number or have shape ({batch},); got {tuple(value.shape)}")
 
 
-def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
+def finite(name: str, tensor: "Tensor", **origins: "Tensor") -> None:
     """No NaN and no infinity. Skipped while compiling: the look at the data would break the graph.
 
     origins: what the tensor was made of, blamed first where it is not finite.
     One pass over the data where all is well: a sum is finite only if every term is; elements are looked at one by one
     only where it is not (finite numbers may overflow it).
     """
+    import torch
+
     if torch.compiler.is_compiling():
         return
 
-    def total() -> Tensor:
+    def total() -> "Tensor":
         return tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
 
     if _wait(tensor, total, lambda: finite(name, tensor, **origins)):
@@ -145,11 +167,13 @@ def finite(name: str, tensor: Tensor, **origins: Tensor) -> None:
         raise ValueError(f"{name} must be finite; {bad} of {tensor.numel()} elements are NaN or infinite")
 
 
-def mask(name: str, tensor: Tensor | None, expected: Sequence[int], device: torch.device) -> Tensor | None:
+def mask(name: str, tensor: "Tensor | None", expected: Sequence[int], device: "torch.device") -> "Tensor | None":
     """`tensor` as booleans of this shape, each row with at least one true element; None stays None."""
+    import torch
+
     if tensor is None:
         return None
-    if not isinstance(tensor, Tensor):
+    if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor; got {type(tensor).__name__}")
     if tensor.is_floating_point() or tensor.is_complex():
         raise TypeError(f"{name} must be boolean or 0/1 integers (true = a real token); got {tensor.dtype}")
@@ -160,7 +184,7 @@ def mask(name: str, tensor: Tensor | None, expected: Sequence[int], device: torc
     return result
 
 
-def _every_row(name: str, rows: Tensor) -> None:
+def _every_row(name: str, rows: "Tensor") -> None:
     if _wait(rows, lambda: rows.sum(-1).log().sum(), lambda: _every_row(name, rows)) or bool(rows.any(-1).all()):
         return
     empty = (~rows.any(-1)).nonzero().flatten().tolist()
@@ -170,7 +194,7 @@ def _every_row(name: str, rows: Tensor) -> None:
 class _Waiting(threading.local):
     """Of a thread: numbers that are not finite where a check may fail, and the checks themselves; None outside."""
 
-    looks: list[tuple[Tensor, Callable[[], None]]] | None = None
+    looks: "list[tuple[Tensor, Callable[[], None]]] | None" = None
 
 
 _WAITING = _Waiting()
@@ -191,14 +215,18 @@ def postponed() -> Iterator[None]:
         looks = _WAITING.looks
     finally:
         _WAITING.looks = None
-    if looks and not torch.cuda.is_current_stream_capturing():
+    if not looks:
+        return
+    import torch
+
+    if not torch.cuda.is_current_stream_capturing():
         total = torch.stack([number for number, _ in looks]).sum()
         if not math.isfinite(total.item()):
             for _, check in looks:
                 check()
 
 
-def _wait(tensor: Tensor, number: Callable[[], Tensor], check: Callable[[], None]) -> bool:
+def _wait(tensor: "Tensor", number: "Callable[[], Tensor]", check: Callable[[], None]) -> bool:
     """Whether the check is postponed. number: gives one number, not finite where the check may fail."""
     if _WAITING.looks is None or not tensor.is_cuda:
         return False

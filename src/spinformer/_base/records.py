@@ -15,8 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from spinformer._base.files import atomic_write, json_object
 
 RESULTS = Path("results")  # where commands of users write, in the current folder
@@ -101,6 +99,8 @@ def commit() -> str | None:
 
 
 def _hardware() -> dict[str, Any]:
+    import torch
+
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "machine": platform.machine(),

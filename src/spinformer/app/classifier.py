@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import monotonic
 
+from spinformer._base.choices import PAIRS
 from spinformer._base.progress import reporting
 from spinformer.app import limits
 from spinformer.app.task import Task
 from spinformer.app.uploads import Upload, read_upload
-from spinformer.explain.exchange import PAIRS
 from spinformer.explain.explainer import QUICK, Explainer
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.explanation_set import ExplanationSet

@@ -3,6 +3,7 @@
 from spinformer.attention.attractor import AttractorAttention
 from spinformer.attention.neurogame import NeuroGameAttention
 from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
+from spinformer.attention.replay import Played, Replay
 from spinformer.attention.settings import PRESETS, Settings
 
 __all__ = [
@@ -12,5 +13,7 @@ __all__ = [
     "HeadCouplings",
     "NeuroGameAttention",
     "NeuroGameOutput",
+    "Played",
+    "Replay",
     "Settings",
 ]

@@ -22,9 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.choices import SHAPES as SHAPES
 from spinformer._base.rng import check_generator
-
-SHAPES = ("full", "low-rank", "relative", "shared")
 
 
 class SpinCouplings(nn.Module, ABC):

@@ -5,24 +5,21 @@ that `spinformer --help` is quick and needs no extra.
 """
 
 import argparse
-import atexit
-import gc
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 
 from spinformer import __version__
-from spinformer.cli.commands import COMMANDS, command_module, command_parser
+from spinformer.cli.collecting import no_collection, own_process
+from spinformer.cli.commands import COMMANDS, command_module, parse_command
 from spinformer.cli.extensions import load_extensions
-
-OBJECTS = 100_000  # new ones between two searches for garbage while modules are imported
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status, not 0 where it failed, with one line that says what is wrong."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if argv is None:  # the process is ours: at its end nothing is gained by a last search for garbage, a second long
-        atexit.register(gc.freeze)
+    if argv is None:
+        own_process()
     if words and words[0] in ("-V", "--version"):
         print(f"spinformer {__version__}")
         return 0
@@ -33,9 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from spinformer._base.progress import silence
 
-        with rare_collection():
+        with no_collection():
             module = command_module(name)
-            args = command_parser(name).parse_args(words[len(name.split()) :])
+            args = parse_command(name, words[len(name.split()) :])
         with silence() if args.quiet else nullcontext():
             status: int = module.run(args)
         sys.stdout.flush()
@@ -52,23 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-@contextmanager
-def rare_collection() -> Iterator[None]:
-    """Look for garbage rarely inside the block: imports make many objects that stay, a tenth of whose time it takes."""
-    usual = gc.get_threshold()
-    gc.set_threshold(OBJECTS, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-
-
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """The options of a command line, without running it; SystemExit where they are none."""
     name = _command(words)
     if name is None:
         raise SystemExit(_print_usage(words))
-    return command_parser(name).parse_args(words[len(name.split()) :])
+    return parse_command(name, words[len(name.split()) :])
 
 
 def _command(words: Sequence[str]) -> str | None:

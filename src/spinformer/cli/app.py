@@ -9,8 +9,6 @@ served to this machine alone unless --host says otherwise; there is no password.
 import argparse
 import os
 
-import torch
-
 from spinformer._base.extras import require
 from spinformer.cli.options import add_device
 
@@ -36,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
     for library in ("gradio", "transformers"):
         require(library, extra="app")
+    import torch
+
     from spinformer.app import Classifier, build, limits, serve
     from spinformer.app.digits import Digits
     from spinformer.models.shipped import default_model

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import importlib
+from collections.abc import Sequence
 from types import ModuleType
 
 from spinformer.cli.research import PACKAGE, load_command
@@ -70,6 +71,15 @@ def command_parser(name: str) -> argparse.ArgumentParser:
     add_shown(parser)
     parser.set_defaults(parsers=command_parsers)
     return parser
+
+
+def parse_command(name: str, words: Sequence[str]) -> argparse.Namespace:
+    """The options of a command; SystemExit where there are no such options."""
+    from spinformer.cli.options import choose_device
+
+    args = command_parser(name).parse_args(words)
+    choose_device(args)
+    return args
 
 
 def command_parsers() -> dict[str, argparse.ArgumentParser]:

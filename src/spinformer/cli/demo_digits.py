@@ -2,11 +2,12 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-
-from torch import Tensor
-from torch.nn.functional import avg_pool2d
+from typing import TYPE_CHECKING
 
 from spinformer.cli.demo_session import Session, heading
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DRAWN, STEPS, COUNT = 3, 2, 4000
 SHADES = " .:-=+*#%@"
@@ -56,7 +57,9 @@ trajectory.save_sheet(path, corrupted, Path({str(figure)!r}))
     return figure
 
 
-def _picture(image: Tensor) -> list[str]:
+def _picture(image: "Tensor") -> list[str]:
     """(C, H, W) in 0..1 as lines of characters, two pixels high and one wide each."""
+    from torch.nn.functional import avg_pool2d
+
     rows = avg_pool2d(image.mean(0, keepdim=True).clamp(0, 1), (2, 1))[0]
     return ["".join(SHADES[round(value * (len(SHADES) - 1))] for value in row) for row in rows.tolist()]

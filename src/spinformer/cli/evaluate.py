@@ -12,6 +12,7 @@ import argparse
 import re
 from collections.abc import Container
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spinformer._base import records
 from spinformer._base.characters import printable
@@ -29,7 +30,9 @@ from spinformer.cli.options import (
     weight_digests,
 )
 from spinformer.data.texts import Texts
-from spinformer.evaluate import Evaluation, class_names, evaluate, load_classifier, map_classes
+
+if TYPE_CHECKING:
+    from spinformer.evaluate import Evaluation
 
 BATCH_SIZE = 64
 
@@ -61,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if evaluate_explanations.is_requested(args):
         return evaluate_explanations.run(args)
     from spinformer.data.sources import load_texts
+    from spinformer.evaluate import class_names, evaluate, load_classifier, map_classes
     from spinformer.models.lengths import resolve_max_length
 
     args.batch_size = BATCH_SIZE if args.batch_size is None else args.batch_size
@@ -118,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _table(evaluations: dict[str, Evaluation]) -> str:
+def _table(evaluations: "dict[str, Evaluation]") -> str:
     width = max(4, *map(len, evaluations))
     columns = f"{'data':<{width}}{'rows':>9}{'accuracy':>11}{'95% interval':>20}{'macro F1':>10}{'ECE':>8}{'ESS':>8}"
     lines = [columns + f"{'converged':>11}"]
@@ -133,7 +137,7 @@ def _table(evaluations: dict[str, Evaluation]) -> str:
     return "\n".join(lines)
 
 
-def _details(key: str, evaluation: Evaluation) -> str:
+def _details(key: str, evaluation: "Evaluation") -> str:
     scores = evaluation.scores
     names = [printable(name) for name in scores.names]
     width = max(5, *map(len, names))

@@ -3,17 +3,29 @@
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spinformer._base import checks, records
+from spinformer._base.choices import MASKINGS
 from spinformer._base.files import atomic_text
 from spinformer._base.progress import remark
 from spinformer.cli import evaluate_exactness
-from spinformer.cli.options import aligned, check_output_file, check_pairs, short_name, text_columns, weight_digests
-from spinformer.data.texts import Texts
-from spinformer.explain.explainer import Explainer
-from spinformer.explain.methods import all_methods
-from spinformer.explain.methods.additive import AdditiveExplainer
-from spinformer.models.masked import BATCH_SIZE, MASKINGS, MaskedClassifier
+from spinformer.cli.options import (
+    aligned,
+    check_output_file,
+    check_pairs,
+    method_summaries,
+    short_name,
+    text_columns,
+    weight_digests,
+)
+
+if TYPE_CHECKING:
+    from spinformer.cli.exactness_plan import ExactnessPlan
+    from spinformer.data.texts import Texts
+    from spinformer.explain.explainer import Explainer
+    from spinformer.explain.methods.additive import AdditiveExplainer
+    from spinformer.models.masked import MaskedClassifier
 
 DESCRIPTION = """\
 For each method: comprehensiveness and sufficiency (means at 1, 5, 10, 20 and 50% of the words), correlation with
@@ -29,7 +41,7 @@ OPTIONS = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options of the group; None is the default of each, so that those given without --explanations can be refused."""
-    group = parser.add_argument_group("explanations", DESCRIPTION + _method_list())
+    group = parser.add_argument_group("explanations", DESCRIPTION + aligned(method_summaries()))
     add = group.add_argument
     add("--explanations", action="store_true", help="score explanations; DATA is one source, which needs no labels")
     add("--methods", nargs="+", metavar="METHOD", help="methods to compare (default: all that this classifier offers)")
@@ -90,11 +102,13 @@ def run(args: argparse.Namespace) -> int:
     if plan is None:
         remark("\nexactness: not measured; --exact 20 compares with the classifier's exact values on 20 short texts")
     else:
+        from spinformer.cli import exactness_plan
+
         exactness = plan.measure()
         print(f"\n{exactness}")
         outcome["exactness"] = exactness.to_dict()
         if args.exact_figure is not None:
-            remark(f"  -> {evaluate_exactness.draw(exactness, args.exact_figure)}")
+            remark(f"  -> {exactness_plan.draw(exactness, args.exact_figure)}")
     if args.output is not None:
         atomic_text(args.output, json.dumps(outcome, indent=1, allow_nan=False) + "\n")
         remark(f"  -> {args.output}")
@@ -117,17 +131,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _method_list() -> str:
-    """One line for each method of the registry."""
-    return aligned({name: method.summary for name, method in all_methods().items()})
-
-
 def _check(args: argparse.Namespace) -> None:
     """Refuse what is wrong before any work."""
     for name in ("count", "passes", "additive_passes"):
         checks.at_least(f"--{name.replace('_', '-')}", getattr(args, name), 1)
     for name in args.methods or ():
-        checks.choice("--methods", name, tuple(all_methods()))
+        checks.choice("--methods", name, tuple(method_summaries()))
     if args.methods and len(set(args.methods)) < len(args.methods):
         raise ValueError(f"--methods must name each method once; got {' '.join(args.methods)}")
     if len(args.data) != 1:
@@ -139,13 +148,15 @@ def _check(args: argparse.Namespace) -> None:
     if args.output is not None and args.output.suffix != ".json":
         raise ValueError(f"--output with --explanations is a file that ends in .json; got {args.output}")
     check_output_file("--output", args.output)
-    if args.methods and AdditiveExplainer.name in args.methods and args.additive is None:
+    if args.methods and "additive-explainer" in args.methods and args.additive is None:
         raise ValueError("additive-explainer is learnt: name a saved one, or texts to train one on, with --additive")
 
 
-def _explainer(args: argparse.Namespace) -> Explainer:
+def _explainer(args: argparse.Namespace) -> "Explainer":
     """The classifier with its game and its additive explainer, as far as it has them."""
+    from spinformer.explain.explainer import Explainer
     from spinformer.models.loading import load_classifier
+    from spinformer.models.masked import BATCH_SIZE
 
     explainer = Explainer(
         *load_classifier(args.model, device=args.device),
@@ -160,8 +171,11 @@ def _explainer(args: argparse.Namespace) -> Explainer:
     return explainer
 
 
-def _plan(args: argparse.Namespace, explainer: Explainer, texts: Texts) -> evaluate_exactness.Plan:
+def _plan(args: argparse.Namespace, explainer: "Explainer", texts: "Texts") -> "ExactnessPlan":
     """Exactness is that of an explainer with its default options, which users get."""
+    from spinformer.cli.exactness_plan import ExactnessPlan
+    from spinformer.explain.explainer import Explainer
+
     own = Explainer(
         explainer.model,
         explainer.tokenizer,
@@ -171,11 +185,13 @@ def _plan(args: argparse.Namespace, explainer: Explainer, texts: Texts) -> evalu
         batch_size=explainer.classifier.batch_size,
         seed=args.seeds[0],
     )
-    return evaluate_exactness.Plan.of(args, own, texts)
+    return ExactnessPlan.of(args, own, texts)
 
 
-def _additive_explainer(args: argparse.Namespace, classifier: MaskedClassifier, length: int) -> AdditiveExplainer:
+def _additive_explainer(args: argparse.Namespace, classifier: "MaskedClassifier", length: int) -> "AdditiveExplainer":
     """The saved one, or one that is trained on the texts."""
+    from spinformer.explain.methods.additive import AdditiveExplainer
+
     if Path(args.additive).is_dir():
         return AdditiveExplainer.load(Path(args.additive), classifier)
     from spinformer.data.sources import load_texts

@@ -16,14 +16,16 @@ Stopped, it goes on when the same command is given again; torchrun and accelerat
 """
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from spinformer._base import checks
-from spinformer._base.characters import printable
+from spinformer._base.choices import FORMATS, PAIRS, PlayerKind
 from spinformer._base.progress import progress, remark
+from spinformer.cli.collecting import no_collection
 from spinformer.cli.options import (
     MODEL_HELP,
     add_columns,
@@ -33,10 +35,10 @@ from spinformer.cli.options import (
     check_output_file,
     check_output_folder,
     check_pairs,
+    method_summaries,
     takes_color,
     text_columns,
 )
-from spinformer.explain.exchange import FORMATS, PAIRS
 
 if TYPE_CHECKING:
     from spinformer.data.texts import Texts
@@ -52,13 +54,9 @@ MODEL_OPTIONS = ("game", "additive", "samples", "seconds", "temperature", "max_l
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    from spinformer.explain.inputs import PlayerKind
-    from spinformer.explain.methods import all_methods
-
-    methods = all_methods()
+    methods = method_summaries()
     automatic = {"auto": "shapley where the classifier has a game, kernel-shap where not (the default)"}
-    summaries = automatic | {name: method.summary for name, method in methods.items()}
-    parser.epilog = f"methods:\n{aligned(summaries)}"
+    parser.epilog = f"methods:\n{aligned(automatic | methods)}"
     add = parser.add_argument
     add("model", metavar="MODEL", nargs="?", help=f"{MODEL_HELP}; it may be left out")
     add("text", metavar="TEXT", nargs="?", help="the text, or the first of a pair")
@@ -121,10 +119,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanations, and write the files asked for."""
-    from spinformer._base.extras import require
-    from spinformer.explain.render.text import colored_text
+    with no_collection():
+        from spinformer._base.extras import require
+        from spinformer.explain.render.number_table import number_table
+        from spinformer.explain.render.text import colored_text
 
-    _default_model(args)
+        _default_model(args)
     if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
         args.file, args.text = args.text, None
     rows = args.output is not None and args.output.suffix.lower() in FORMATS
@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         explanations.append(explanation)
         print(colored_text(explanation, color=color), flush=True)
         if args.file is None:
-            _print_numbers(explanation, args.top)
+            print(f"\n{number_table(explanation, args.top, shutil.get_terminal_size().columns)}")
     _write(args, explanations)
     return 0
 
@@ -229,22 +229,24 @@ def _run_corpus(args: argparse.Namespace) -> int:
 
 
 def _explain(args: argparse.Namespace, texts: "Texts") -> "Iterator[Explanation]":
-    """The explanations of the texts, BATCH at a time."""
-    from spinformer.explain.batches import BATCH
+    """The explanations of the texts, a batch at a time."""
+    from spinformer.explain.batches import batch_size
 
     explainer, options = _explainer(args, texts)
-    for start in range(0, len(texts), BATCH):
-        part = slice(start, start + BATCH)
+    size = batch_size(explainer.classifier.device)
+    for start in range(0, len(texts), size):
+        part = slice(start, start + size)
         second = None if texts.second is None else list(texts.second[part])
         yield from explainer(list(texts.first[part]), second, **options)
 
 
 def _explainer(args: argparse.Namespace, texts: "Texts") -> "tuple[Explainer, CallOptions]":
     """The explainer, and the options of its calls on these texts."""
-    from spinformer.explain.explainer import Explainer
-
     given = {name: getattr(args, name) for name in MODEL_OPTIONS if getattr(args, name) is not None}
-    explainer = Explainer.from_pretrained(args.model, args.device, **given)
+    with no_collection():
+        from spinformer.explain.explainer import Explainer
+
+        explainer = Explainer.from_pretrained(args.model, args.device, **given)
     check_pairs(texts, explainer.context().labels)
     target = None if args.target is None else _class(args.target, explainer)
     against = None if args.against is None else _class(args.against, explainer)
@@ -256,32 +258,6 @@ def _explainer(args: argparse.Namespace, texts: "Texts") -> "tuple[Explainer, Ca
 def _class(target: str, explainer: "Explainer") -> str | int:
     """The name of a class, or its number where no class has that name."""
     return int(target) if target.isdecimal() and target not in explainer.context().labels else target
-
-
-def _print_numbers(explanation: "Explanation", count: int) -> None:
-    """The `count` most important words, with the numbers that the method gives, and the strongest pairs."""
-    from spinformer.explain.render.layout import score_name
-
-    words = explanation.top_words(count)
-    score = score_name(explanation).removesuffix(" value")
-    columns: dict[str, tuple[str, int, str]] = {  # field of a word, width, format
-        score: ("importance", 11, "+.3f"),
-        "±": ("importance_stderr", 8, ".3f"),
-        "Banzhaf": ("banzhaf", 11 if score == "Banzhaf" else 9, "+.3f"),
-        "attention": ("attention", 11, ".3f"),
-    }
-    known = {
-        name: column for name, column in columns.items() if all(getattr(word, column[0]) is not None for word in words)
-    }
-    print(f"\n  {'word':<16}" + "".join(f"{name:>{width}}" for name, (_, width, _) in known.items()))
-    for word in words:
-        cells = (f"{format(getattr(word, field), digits):>{width}}" for field, width, digits in known.values())
-        print(f"  {printable(word.text):<16}{''.join(cells)}")
-    if explanation.pairs:
-        print("\n  pairs")
-    for first, second, value in explanation.top_pairs(count):
-        kind = "synergy" if value > 0 else "antagonism"
-        print(f"  {printable(first.text + ' - ' + second.text):<32}{value:>+9.3f}  {kind}")
 
 
 def _write(args: argparse.Namespace, explanations: "list[Explanation]") -> None:

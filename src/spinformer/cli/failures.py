@@ -9,7 +9,6 @@ import traceback
 import zipfile
 import zlib
 
-import torch
 from safetensors import SafetensorError
 
 from spinformer._base.characters import printable
@@ -18,7 +17,6 @@ EXPECTED = (
     *(ValueError, TypeError, OSError, ModuleNotFoundError, EOFError, OverflowError, RecursionError),
     *(SafetensorError, pickle.UnpicklingError, zipfile.BadZipFile, zlib.error),
 )
-MEMORY = (MemoryError, torch.OutOfMemoryError)
 # How torch, in RuntimeErrors, and tokenizers, in bare Exceptions, say what the user can mend.
 MENDABLE = ("can't allocate memory", "out of memory", "device", "os error")
 NOT_WRITTEN = ("unexpected pos", "file write failed", "iostream error", "no space left")
@@ -34,7 +32,7 @@ def explain_failure(command: str, error: Exception, *, verbose: bool = False) ->
     if verbose:
         traceback.print_exception(error)
     reason = printable(" ".join(str(error).split()))
-    if isinstance(error, MEMORY) or "can't allocate memory" in reason:
+    if _lacks_memory(error) or "can't allocate memory" in reason:
         reason = f"not enough memory for this; smaller batches, samples or images need less ({reason[:120]})"
     elif _says(error, NOT_WRITTEN):
         reason = f"a file could not be written; is there room on the disk? ({reason[:120]})"
@@ -51,6 +49,11 @@ def explain_failure(command: str, error: Exception, *, verbose: bool = False) ->
     reason = reason if len(reason) <= LONGEST else f"{reason[:LONGEST]} ..."
     print(f"spinformer {command}: {reason or type(error).__name__}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _lacks_memory(error: Exception) -> bool:
+    torch = sys.modules.get("torch")  # one that is not imported has raised nothing
+    return isinstance(error, MemoryError) or (torch is not None and isinstance(error, torch.OutOfMemoryError))
 
 
 def _says(error: Exception, parts: tuple[str, ...]) -> bool:

@@ -14,10 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-import torch
-
-from spinformer._base.files import run_lock
-from spinformer._base.processes import joined, rank_and_world
+from spinformer._base.choices import MASKINGS, Form
 from spinformer._base.progress import remark
 from spinformer.cli.options import (
     add_columns,
@@ -27,9 +24,7 @@ from spinformer.cli.options import (
     check_pairs,
     text_columns,
 )
-from spinformer.models.game_head import FOLDER, Form
-from spinformer.models.masked import MASKINGS
-from spinformer.training.game import HELD_OUT, GroundingOptions, train_game_head
+from spinformer.training.game_options import GroundingOptions
 
 HELP = {
     "epochs": "passes over the texts",
@@ -79,11 +74,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train the game head, measure it, and say how far it can be trusted."""
+    import torch
+
+    from spinformer._base.files import run_lock
+    from spinformer._base.processes import joined, rank_and_world
     from spinformer.data.sources import load_texts
     from spinformer.evaluate.explanations.report import report
     from spinformer.explain.explainer import Explainer
+    from spinformer.models.game_head import FOLDER
     from spinformer.models.loading import load_classifier
     from spinformer.models.outputs import output_names
+    from spinformer.training.game import HELD_OUT, train_game_head
 
     output = args.output or Path(args.model)
     if args.output is None and not output.is_dir():

@@ -1,4 +1,8 @@
-"""Options and small helpers that several commands share."""
+"""Options and small helpers that several commands share.
+
+This module and those of the commands import torch inside functions, if at all: help, a wrong option and completion need
+none of it.
+"""
 
 import argparse
 import os
@@ -7,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TypedDict
 
-import torch
-
+from spinformer._base.choices import METHOD_SUMMARIES, registered
 from spinformer._base.files import sha256
 from spinformer.data.columns import inference_names
 from spinformer.data.texts import Texts, split_source
@@ -31,12 +34,16 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add the device to compute on."""
-    parser.add_argument(
-        "--device",
-        default="cuda" if torch.cuda.is_available() else "cpu",
-        help="device to compute on (default: a GPU if there is one)",
-    )
+    """Add the device to compute on; `choose_device` chooses where none is given."""
+    parser.add_argument("--device", help="device to compute on (default: a GPU if there is one)")
+
+
+def choose_device(args: argparse.Namespace) -> None:
+    """Where a command takes a device and none was given: a GPU if there is one."""
+    if getattr(args, "device", "") is None:
+        import torch
+
+        args.device = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def add_max_length(parser: argparse.ArgumentParser) -> None:
@@ -139,6 +146,17 @@ def weight_digests(model: str) -> dict[str, str]:
     from spinformer.models.shipped import named_model  # not above: models import transformers
 
     return {path.name: sha256(path) for path in sorted(Path(named_model(model)).glob("*.safetensors"))}
+
+
+def method_summaries() -> dict[str, str]:
+    """Every explanation method in one line, those of other packages included."""
+    return registered(("spinformer.explain.methods", "spinformer.games.indices"), _all_summaries, METHOD_SUMMARIES)
+
+
+def _all_summaries() -> dict[str, str]:
+    from spinformer.explain.methods import all_methods
+
+    return {name: method.summary for name, method in all_methods().items()}
 
 
 def aligned(texts: Mapping[str, str]) -> str:

@@ -23,6 +23,7 @@ from typing import IO, Any
 from spinformer._base import checks
 from spinformer._base.files import atomic_write
 from spinformer._base.outputs import ON, Outputs
+from spinformer.cli.collecting import no_collection
 from spinformer.cli.options import (
     ColumnOptions,
     add_columns,
@@ -56,11 +57,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer every text."""
-    from spinformer.evaluate.answers.class_mapping import class_names
-    from spinformer.models.lengths import resolve_max_length
-    from spinformer.models.loading import load_classifier
-    from spinformer.models.outputs import answers_of, output_names, outputs_of
-    from spinformer.models.predict import predict
+    with no_collection():
+        from spinformer.evaluate.answers.class_mapping import class_names
+        from spinformer.models.lengths import resolve_max_length
+        from spinformer.models.loading import load_classifier
+        from spinformer.models.outputs import answers_of, output_names, outputs_of
+        from spinformer.models.predict import predict
 
     checks.at_least("--batch-size", args.batch_size, 1)
     options = text_columns(args.columns, labelled=False)
@@ -71,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
             raise FileNotFoundError(f"no file at {source}")
         if args.output is not None and args.output.exists() and args.output.resolve() == Path(source).resolve():
             raise ValueError(f"--output must not be a file that is read; got {args.output}")
-    model, tokenizer = load_classifier(args.model, device=args.device)
+    with no_collection():
+        model, tokenizer = load_classifier(args.model, device=args.device)
     outputs = outputs_of(model)
     names = output_names(model) if model.config.num_labels == 1 else class_names(model, args.labels)
     length = resolve_max_length(model, tokenizer, args.max_length)

@@ -8,18 +8,16 @@ Where states grow without bound, the run stops and says so. Needs the extras `pl
 import argparse
 import math
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from spinformer._base import checks
+from spinformer._base.choices import TASKS
 from spinformer._base.extras import require
 from spinformer._base.progress import remark
-from spinformer.attractor.embedding import check_images
 from spinformer.cli.options import check_output_folder
-from spinformer.data import images as data
-from spinformer.data.corruption import TASKS, Corrupted, corrupt
-from spinformer.evaluate.images import trajectory
-from spinformer.models.attractor import AttractorNetwork, Dynamics
+
+if TYPE_CHECKING:
+    from spinformer.models.attractor import Dynamics
 
 STEPS = 8  # where none were chosen
 
@@ -45,6 +43,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write trajectory.png, trajectory.gif and energies.json."""
+    import torch
+
+    from spinformer.attractor.embedding import check_images
+    from spinformer.data import images as data
+    from spinformer.data.corruption import Corrupted, corrupt
+    from spinformer.evaluate.images import trajectory
+    from spinformer.models.attractor import AttractorNetwork
+
     require("matplotlib", extra="plot")
     require("PIL.Image", extra="images")
     checks.at_least("--count", args.count, 1)
@@ -88,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe(dynamics: Dynamics) -> str:
+def describe(dynamics: "Dynamics") -> str:
     """One line for people."""
     pinned = ", visible tokens keep their values" if dynamics.pin else ""
     return f"λ {dynamics.strength:g}, γ {dynamics.inertia:g}, {dynamics.steps} steps{pinned}"

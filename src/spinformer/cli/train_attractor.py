@@ -9,26 +9,19 @@ import argparse
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-
-import torch
-import torch.distributed as dist
+from typing import TYPE_CHECKING
 
 from spinformer._base import checks
-from spinformer._base.devices import usable_device
+from spinformer._base.choices import OPTIMISERS, PRESET_NAMES, SHAPES, SHARDS, TASKS
 from spinformer._base.files import run_lock
-from spinformer._base.processes import start_processes
 from spinformer._base.progress import remark
-from spinformer.attractor.couplings import SHAPES
 from spinformer.cli.options import add_device, check_output_file
 from spinformer.cli.retrieve import describe
-from spinformer.data import images as data
-from spinformer.data.corruption import TASKS
-from spinformer.evaluate.images.dynamics import choose_dynamics
-from spinformer.models.attractor import AttractorNetwork
-from spinformer.training.attractor.presets import PRESETS, preset
-from spinformer.training.attractor.pseudolikelihood import OPTIMISERS, AttractorRecipe
-from spinformer.training.attractor.train import SHARDS, first_step_error, train_attractor
-from spinformer.training.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from spinformer.data.images import Images
+    from spinformer.models.attractor import AttractorNetwork
+    from spinformer.training.attractor import AttractorRecipe
 
 JUDGED = 100  # held-out images on which λ, γ and the steps of `retrieve` are chosen
 
@@ -37,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("--images", default="sample", help="'sample', 'hub:NAME', an .npz file or a folder (default %(default)s)")
-    add("--preset", choices=list(PRESETS), default="field", help="network and training (default %(default)s)")
+    add("--preset", choices=PRESET_NAMES, default="field", help="network and training (default %(default)s)")
     add("--patch", type=int, default=2, help="side of the patches, in pixels (default %(default)s)")
     add("--dim", type=int, help="components of a spin (default: twice the pixels of a patch)")
     add("--shape", choices=SHAPES, default="full", help="form of the couplings (default %(default)s)")
@@ -57,6 +50,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and save."""
+    import torch.distributed as dist
+
+    from spinformer._base.devices import usable_device
+    from spinformer._base.processes import start_processes
+    from spinformer.data import images as data
+    from spinformer.models.attractor import AttractorNetwork
+    from spinformer.training.attractor.presets import preset
+
     for name in ("epochs", "batch", "sites", "dim", "rank", "patch"):
         if getattr(args, name) is not None:
             checks.at_least(f"--{name}", getattr(args, name), 1)
@@ -83,9 +84,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train_and_save(
-    args: argparse.Namespace, network: AttractorNetwork, images: data.Images, recipe: AttractorRecipe
+    args: argparse.Namespace, network: "AttractorNetwork", images: "Images", recipe: "AttractorRecipe"
 ) -> None:
     """Train, choose the dynamics on held-out images, save, and print the scores."""
+    import torch
+    import torch.distributed as dist
+
+    from spinformer.evaluate.images.dynamics import choose_dynamics
+    from spinformer.training.attractor.train import first_step_error, train_attractor
+    from spinformer.training.checkpoint import Checkpoint
+
     held_out = min(1000, len(images.train) // 10) or 1
     checkpoint = args.output.with_suffix(".state")
     history = train_attractor(

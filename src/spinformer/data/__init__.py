@@ -1,7 +1,24 @@
-"""Texts and images: reading them, splitting texts into words, tokenising, changing and corrupting them."""
+"""Texts and images: reading them, splitting texts into words, tokenising, changing and corrupting them.
 
-from spinformer.data.sources import load_texts
-from spinformer.data.texts import Texts
-from spinformer.data.words import Words, split_words
+Names are imported when they are used: texts and files need no torch, words do.
+"""
+
+from typing import TYPE_CHECKING
+
+from spinformer._base.lazy import lazy_attributes
+
+if TYPE_CHECKING:
+    from spinformer.data.sources import load_texts
+    from spinformer.data.texts import Texts
+    from spinformer.data.words import Words, split_words
 
 __all__ = ["Texts", "Words", "load_texts", "split_words"]
+
+__getattr__, __dir__ = lazy_attributes(
+    __name__,
+    {
+        "spinformer.data.sources": ("load_texts",),
+        "spinformer.data.texts": ("Texts",),
+        "spinformer.data.words": ("Words", "split_words"),
+    },
+)

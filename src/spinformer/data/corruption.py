@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, conv2d
 
+from spinformer._base.choices import TASKS as TASKS
 from spinformer.attractor.embedding import PatchEmbedding
 from spinformer.attractor.spins import add_noise, hide_tokens
 
-TASKS = ("masked", "noisy")
 HIDDEN = 0.3
 VARIANCE = 0.7
 

@@ -6,9 +6,17 @@ from itertools import chain
 
 
 def _joining() -> str:
-    """Characters that belong to the one before them: accents, vowel signs, joiners, variation selectors."""
-    codes = chain(range(0x20000), range(0xE0000, 0xE0200))  # Unicode has joining characters nowhere else
-    return "".join(chr(code) for code in codes if unicodedata.category(chr(code)) in ("Mn", "Mc", "Me", "Cf"))
+    """Characters that belong to the one before them, as ranges inside [...]: accents, vowel signs, joiners, variation
+    selectors.
+    """
+    category, ranges = unicodedata.category, list[list[int]]()
+    for code in chain(range(0x20000), range(0xE0000, 0xE0200)):  # Unicode has joining characters nowhere else
+        if category(chr(code)) in ("Mn", "Mc", "Me", "Cf"):
+            if ranges and ranges[-1][1] == code - 1:
+                ranges[-1][1] = code
+            else:
+                ranges.append([code, code])
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
 
 
 # Letters of scripts that are written without spaces: Thai, Lao, Burmese, Khmer, Japanese, Chinese.
@@ -19,7 +27,7 @@ _UNSPACED = (
 # A word is a run of letters, digits and underscores, or several runs joined by single apostrophes or hyphens; every
 # other character but space is a word by itself, and an emoji is one word with all of its parts. A run of letters that
 # are written without spaces is one match, which `UNSPACED` finds again; tokens cut it further.
-_JOIN = re.escape(_joining())
+_JOIN = _joining()
 _LETTER = rf"[^\W{_UNSPACED}]"
 _RUN = rf"{_LETTER}(?:{_LETTER}|[{_JOIN}])*"
 _WITHOUT = rf"(?=\w)[{_UNSPACED}](?:(?=\w)[{_UNSPACED}]|[{_JOIN}])*"

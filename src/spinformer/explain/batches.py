@@ -15,8 +15,13 @@ from spinformer.explain.inputs import PREDICTED
 from spinformer.explain.methods import Method
 from spinformer.explain.players import explain_players
 
-# Texts explained at a time, and seconds after which a progress bar shows.
-BATCH, DELAY = 32, 2.0
+# Texts explained at a time, on a GPU and on a CPU, and seconds after which a progress bar shows.
+BATCH, DELAY = (128, 32), 2.0
+
+
+def batch_size(device: torch.device) -> int:
+    """Texts explained at a time."""
+    return BATCH[device.type == "cpu"]
 
 
 def explain_batches(
@@ -29,7 +34,8 @@ def explain_batches(
 ) -> list[Explanation]:
     """The explanations of all texts, in their order. classes, players: as `spinformer.explain.inputs` reads them."""
     order = sorted(range(len(texts)), key=texts.lengths.__getitem__, reverse=True)
-    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+    size = batch_size(context.classifier.device)
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
     explanations: dict[int, Explanation] = {}
     for rows in progress(batches, "explaining", delay=DELAY) if len(batches) > 1 else batches:
         part = texts.select(rows)

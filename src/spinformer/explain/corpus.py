@@ -18,16 +18,17 @@ from typing import Any, Unpack
 from filelock import FileLock
 
 from spinformer._base import checks
+from spinformer._base.choices import FORMATS, PAIRS
 from spinformer._base.extras import require
 from spinformer._base.files import atomic_text, atomic_write
 from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
-from spinformer.explain.exchange import FORMATS, PAIRS, ROW, to_row
+from spinformer.explain.exchange import ROW, to_row
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.inputs import CallOptions
 from spinformer.models.identity import weights_digest
 
-PART = 256  # texts of a part: what a kill may cost
+PART = (1024, 256)  # texts of a part, on a GPU and on a CPU: what a kill may cost
 
 
 def explain_corpus(
@@ -36,17 +37,18 @@ def explain_corpus(
     output: Path,
     *,
     pairs: int = PAIRS,
-    part: int = PART,
+    part: int | None = None,
     shard: tuple[int, int] | None = None,
     **call: Unpack[CallOptions],
 ) -> Path | None:
     """Explain every text; the path of the file, or None where other processes are still at work on their parts.
 
-    pairs: the number of strongest pairs that are kept of each text; part: texts in a part; shard: the number of this
-    process and of all, by default those of the environment. call: as of `Explainer.__call__`.
+    pairs: the number of strongest pairs that are kept of each text; part: texts in a part, by default PART; shard: the
+    number of this process and of all, by default those of the environment. call: as of `Explainer.__call__`.
     """
     checks.instance("texts", texts, Texts)
     checks.at_least("pairs", pairs, 0)
+    part = PART[explainer.classifier.device.type == "cpu"] if part is None else part
     checks.at_least("part", part, 1)
     check_output(output)
     if not len(texts):

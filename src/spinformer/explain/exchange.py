@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spinformer._base.choices import PAIRS
 from spinformer._base.extras import require
 from spinformer.explain.record import ExplanationRecord, Pair, Word
 
@@ -17,8 +18,6 @@ Made = TypeVar("Made", Word, Pair)
 # The columns of a frame, each a field of `Word`.
 COLUMNS = ("text", "side", "importance", "importance_stderr", "shapley", "banzhaf", "field", "attention")
 
-# How files of rows end, and how many of the strongest pairs a row holds.
-FORMATS, PAIRS = (".jsonl", ".csv", ".parquet"), 10
 # The columns of a row, and what each holds: a text, a number, a count, lists of these, or shares by name.
 ROW = {
     "row": "count",

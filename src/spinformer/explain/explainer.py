@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from spinformer._base import checks
+from spinformer._base.choices import Masking
 from spinformer._base.outputs import ON, Outputs
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import split_words
@@ -36,7 +37,7 @@ from spinformer.models.functions import Function, FunctionModel, function_classi
 from spinformer.models.game_head import GameHead, built_in_game
 from spinformer.models.lengths import resolve_max_length
 from spinformer.models.loading import load_classifier
-from spinformer.models.masked import BATCH_SIZE, Hide, MaskedClassifier, Masking
+from spinformer.models.masked import BATCH_SIZE, Hide, MaskedClassifier
 from spinformer.models.saving import save_model
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 

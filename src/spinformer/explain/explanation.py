@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from spinformer._base import checks
+from spinformer._base.choices import PAIRS
 from spinformer._base.files import atomic_write, regular
 from spinformer.explain import exchange
 from spinformer.explain.record import ExplanationRecord, Pair, Word, check_record
@@ -83,7 +84,7 @@ class Explanation(ExplanationRecord):
         """One row for each word."""
         return exchange.to_frame(self)
 
-    def to_row(self, number: int = 0, pairs: int = exchange.PAIRS) -> dict[str, Any]:
+    def to_row(self, number: int = 0, pairs: int = PAIRS) -> dict[str, Any]:
         """One flat row for tables of many explanations, with the `pairs` strongest pairs; number: of the row.
 
         `explain_corpus` writes such rows, and so can `datasets.map`.

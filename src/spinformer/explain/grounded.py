@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import Masking
 from spinformer._base.precision import full_precision, safe_divide
 from spinformer.attention.from_game import GameAttention, attention_from_values, game_attention
 from spinformer.attention.hamiltonian import Units
@@ -16,10 +17,9 @@ from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values
 from spinformer.games.one_pass import PLAYER_INDICES
-from spinformer.games.quadrature import GAME_INDICES
+from spinformer.games.values import GAME_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
-from spinformer.models.masked import Masking
 from spinformer.models.merged_games import merge
 from spinformer.models.predicted_games import PredictedGames
 
@@ -83,7 +83,7 @@ class GroundedClassifier:
     @torch.no_grad()
     def all_values(self, games: PredictedGames, seed: int = 0, target: Tensor | None = None) -> GameValues:
         """Shapley and Banzhaf values and interactions, all from the same coalitions."""
-        return estimate_all(games.game(target), self.samples, seed=torch.tensor(seed))
+        return estimate_all(games.game(target), self.samples, seed=torch.tensor(seed), tolerance=games.tolerance)
 
     @torch.no_grad()
     def misfit(self, games: PredictedGames, values: GameValues, target: Tensor) -> dict[str, Tensor] | None:

@@ -3,12 +3,13 @@
 import operator
 from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, TypedDict, get_args
 
 import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import Masking, PlayerKind
 from spinformer.data.players import Spans
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
@@ -16,10 +17,9 @@ from spinformer.data.word_pattern import WORD
 from spinformer.explain.scoring import Scorer
 from spinformer.games import Weighting
 from spinformer.models.game_head import GameHead
-from spinformer.models.masked import Hide, Masking
+from spinformer.models.masked import Hide
 
 Target = str | int
-PlayerKind = Literal["words", "sentences", "hierarchical"]
 # A kind, or spans: of one text, of both texts of a pair, or a list of these for several texts.
 Players = PlayerKind | Sequence[Any]
 # Texts to learn a game from: in memory, a file, or a name such as "snli:train".

@@ -23,8 +23,8 @@ from spinformer.data.words import Words
 from spinformer.explain.scoring import text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
 from spinformer.games.evidence import regress
-from spinformer.games.quadrature import GAME_INDICES, player_weights
 from spinformer.games.selection import informative_design
+from spinformer.games.values import GAME_INDICES, player_weights
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
 from spinformer.models.outputs import value_of
@@ -118,7 +118,7 @@ def refine(
     scale: Tensor | None = None
     if games is not None and head is not None:
         samples = SAMPLES if until is None and 0 < passes < MANY else MORE_SAMPLES
-        values = estimate_all(games.game(classes), samples, seed=torch.tensor(seed))
+        values = estimate_all(games.game(classes), samples, seed=torch.tensor(seed), tolerance=games.tolerance)
         for row, text in enumerate(texts):
             text.game = values.row(row, text.players)
         if head.misfit is not None:

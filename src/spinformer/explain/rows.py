@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from spinformer._base import checks
+from spinformer._base.choices import FORMATS
 from spinformer.data.files import read_rows
-from spinformer.explain.exchange import FORMATS, ROW
+from spinformer.explain.exchange import ROW
 from spinformer.explain.explanation import Explanation
 
 

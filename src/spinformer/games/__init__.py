@@ -8,8 +8,9 @@ from spinformer.games.lowrank import estimate_low_rank, low_rank_from_sums
 from spinformer.games.named_proposals import ProposalName, make_proposal
 from spinformer.games.norm import NormGame
 from spinformer.games.one_pass import NormValues, estimate_norm_values
-from spinformer.games.quadrature import GameValues, estimate_all
+from spinformer.games.quadrature import estimate_all
 from spinformer.games.sums import SumGame
+from spinformer.games.values import GameValues
 
 __all__ = [
     "INDICES",

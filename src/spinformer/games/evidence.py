@@ -17,7 +17,7 @@ from spinformer.games.estimate import Estimate
 from spinformer.games.exact import exact_values
 from spinformer.games.game import TableGame
 from spinformer.games.gaussian import Quadrature, index_variances, order_ratios, share_out
-from spinformer.games.quadrature import GAME_INDICES, GameValues, player_weights
+from spinformer.games.values import GAME_INDICES, GameValues, player_weights
 
 ORDERS = (0.75, 1.5, 3.0)
 # Coalitions that the guess of the amplitude counts for.

@@ -31,6 +31,8 @@ CONSTANT = 100.0
 JITTER = 1e-11
 # Mean order of the interactions that make up a game, by which `order_ratios` sets r.
 ORDER = 1.5
+# r of a player is within these.
+RATIOS = (1e-4, 0.95)
 # Nodes of q, at most, by the sum of all r. A rule of L nodes is exact for polynomials in x of degree 2 L - 1; beyond,
 # the coefficients are less than (sum of r)^(2 L) / (2 L)!, which is rounding.
 NODES = ((2.2, 12), (4.0, 16), (float("inf"), 32))
@@ -44,7 +46,7 @@ def order_ratios(players: int, order: float = ORDER, weights: Tensor | None = No
     checks.positive("order", order)
     ratio = min(order / max(players - order, order), 0.9)
     ratios = torch.full((players,), ratio, dtype=torch.float64) if weights is None else ratio * weights.double()
-    return ratios.clamp(1e-4, 0.95)
+    return ratios.clamp(*RATIOS)
 
 
 class Prior:
@@ -78,6 +80,9 @@ class Prior:
         """cov(index value, v(C)) / t: (..., n, K), or (..., pairs, K), of all i < j or of these."""
         known, players = _coins(index), self.ratios.shape[-1]
         first, second = torch.triu_indices(players, players, 1) if pairs is None else pairs
+        if known.order == 2 and pairs is None:  # a product of matrices for each coalition takes a tenth of the time
+            weights, parts = (torch.stack(one, -2) for one in zip(*self._nodes(known), strict=True))  # (..., K, L, n)
+            return ((weights.mT[..., None] * parts).mT @ parts)[..., first, second].mT
         total: Tensor | float = 0.0
         for weight, part in self._nodes(known):
             products = part if known.order == 1 else part[..., first] * part[..., second]

@@ -1,7 +1,6 @@
 """Shapley and Banzhaf values and interactions of a batch of games, from the same coalitions, each asked once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -10,16 +9,17 @@ from torch.nn import functional
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
+from spinformer._base.remembering import remembering
 from spinformer._base.rng import as_seed
 from spinformer.games.designs import paired_design
 from spinformer.games.estimate import Estimate
 from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
-from spinformer.games.gaussian import Quadrature, order_ratios, share_out
+from spinformer.games.gaussian import RATIOS, Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
 from spinformer.games.toggles import LONG, PAIRS, pair_count, toggled_values
+from spinformer.games.values import GAME_INDICES, GameValues, activity, player_weights
 
-GAME_INDICES = ("SV", "BV", "BII", "SII")
 # Coalitions of one game: at first, and at most, where their number follows the error that it leaves.
 FIRST, MOST = 512, 2048
 # The standard error of a Shapley value that sampling may leave, unless MOST coalitions leave more.
@@ -27,72 +27,15 @@ TOLERANCE = 0.015
 # Players up to which each game is read again with a prior of its own, in which those count that do something.
 OWN = 40
 # Numbers in the matrices of games that are read again at once: on a GPU, and on a CPU.
-OWN_BLOCK = (2**28, 2**22)
+OWN_BLOCK = (2**26, 2**22)
 # Pairs whose variance stands for that of all pairs of more than OWN players: before anything is asked they are alike,
 # and their errors differ by about a tenth. For all pairs these would take seconds.
 SOME_PAIRS = 256
-# Weight of a player who does nothing, beside the activity of those who do.
-IDLE = 0.03
+# Bytes of quadratures that are kept for the next texts of as many words: those of 100 lengths, with FIRST coalitions.
+MEMORY = 2**29
 
 # By the name of the index: means and standard errors, (B, n) or (B, n, n) each.
 Estimates = dict[str, list[Tensor]]
-
-
-@dataclass(frozen=True)
-class GameValues:
-    """shapley, banzhaf: (B, n) each; interactions: Banzhaf's, (B, n, n); shapley_interactions: Shapley's; empty: v of
-    the empty coalition, (B,).
-    """
-
-    shapley: Estimate
-    banzhaf: Estimate
-    interactions: Estimate
-    shapley_interactions: Estimate
-    empty: Tensor
-
-    @classmethod
-    def of(cls, estimates: Mapping[str, Estimate], empty: Tensor) -> "GameValues":
-        """From the estimates of GAME_INDICES by their names."""
-        return cls(estimates["SV"], estimates["BV"], estimates["BII"], estimates["SII"], empty)
-
-    @property
-    def by_index(self) -> dict[str, Estimate]:
-        """The estimates by the names of GAME_INDICES."""
-        estimates = (self.shapley, self.banzhaf, self.interactions, self.shapley_interactions)
-        return dict(zip(GAME_INDICES, estimates, strict=True))
-
-    @property
-    def activity(self) -> Tensor:
-        """a_i = sqrt(phi_i^2 + sum over j of I_ij^2 / 2), (B, n): how much a player does, alone or with others."""
-        return activity(self.shapley.values, self.shapley_interactions.values)
-
-    def row(self, row: int, count: int) -> "GameValues":
-        """One game of a batch, of so many players, as a batch of one on the CPU; padding must come last."""
-        parts = {}
-        for name, estimate in self.by_index.items():
-            tensors = (part[row : row + 1].cpu() for part in (estimate.values, estimate.stderr, estimate.ess))
-            values, stderr, ess = (part[:, :count] if part.dim() == 2 else part[:, :count, :count] for part in tensors)
-            parts[name] = Estimate(values, stderr, ess, estimate.budget)
-        return GameValues.of(parts, self.empty[row : row + 1].cpu())
-
-    def widen(self, errors: Mapping[str, Tensor]) -> "GameValues":
-        """With further standard errors, independent of these, by the name of the index."""
-        parts = {
-            name: replace(estimate, stderr=torch.hypot(estimate.stderr, errors[name].to(estimate.stderr)))
-            for name, estimate in self.by_index.items()
-        }
-        return GameValues.of(parts, self.empty)
-
-
-def activity(shapley: Tensor, interactions: Tensor) -> Tensor:
-    """`GameValues.activity`, from Shapley values (..., n) and interactions (..., n, n)."""
-    return (shapley.square() + interactions.square().sum(-1) / 2).sqrt()
-
-
-def player_weights(active: Tensor) -> Tensor:
-    """w_i = (a_i + IDLE) / mean, (n,): what is not known about a game concerns the players that do something."""
-    weight = active.double() + IDLE
-    return weight / weight.mean()
 
 
 @full_precision
@@ -159,7 +102,7 @@ def _toggle(estimates: Estimates, game: Game, values: Tensor, most: int, seed: T
             pairs = pair_count(count, most)
             value, stderr = toggled_values(game, row, where, pairs, seed)
             shared = share_out(value, (values[row, 1] - values[row, 0]).double())
-            _set(estimates, row, where, {"SV": (shared, stderr)})
+            _set(estimates, [row], where, {"SV": (shared[None], stderr[None])})
             taken[row] = 2 * pairs * (count + 1)
     return taken
 
@@ -189,34 +132,45 @@ def _empty_estimates(game: Game, values: Tensor) -> Estimates:
 
 def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Tensor, size: int, seed: int) -> None:
     """Set the estimates of these games, from the values of their coalitions, (rows, K)."""
-    counts, columns = game.counts().tolist(), _columns(game)
-    again = []  # their places among the rows
-    for count in sorted({counts[row] for row in rows}):
-        equal = [place for place, row in enumerate(rows) if counts[row] == count]
-        design = _design(count, size, seed)
-        found = _of_one_size(values[equal, : len(design)], design, size, seed)
-        for number, place in enumerate(equal):
-            own = {name: [part[number] for part in found[name]] for name in GAME_INDICES}
-            _set(estimates, rows[place], columns[rows[place]], own)
-        again += equal if len(design) < 2**count and count <= OWN else []
+    columns = _columns(game)
+    again: list[int] = []  # their places among the rows
+    groups = _alike([columns[row] for row in rows])
+    for where, places in groups:
+        design = _design(len(where), size, seed)
+        found = _of_one_size(values[places, : len(design)], design, size, seed)
+        _set(estimates, [rows[place] for place in places], where, found)
+        again += places if len(design) < 2 ** len(where) and len(where) <= OWN else []
     block = max(1, OWN_BLOCK[values.device.type == "cpu"] // size**2)
     for start in range(0, len(again), block):
-        places = again[start : start + block]
-        part = [rows[place] for place in places]
-        designs = [_design(counts[row], size, seed) for row in part]
-        _estimate_own(estimates, part, columns, values[places], designs)
-    shapley, gains = estimates["SV"][0], values[:, 1] - values[:, 0]  # none and all come first
-    for place, row in enumerate(rows):
-        where = columns[row].to(shapley.device)
-        shapley[row, where] = share_out(shapley[row, where], gains[place].double())
+        part = again[start : start + block]
+        own = [columns[rows[place]] for place in part]
+        designs = [_design(len(where), size, seed) for where in own]
+        _estimate_own(estimates, [rows[place] for place in part], own, values[part], designs)
+    shapley, gains = estimates["SV"][0], (values[:, 1] - values[:, 0]).double()  # none and all come first
+    for where, places in groups:
+        at = _places([rows[place] for place in places], where, shapley)
+        shapley[at] = share_out(shapley[at], gains[places])
 
 
-def _set(estimates: Estimates, row: int, columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:
-    """Of one game, mean and standard error of the indices in `found`, or the mean alone."""
-    where = columns.to(estimates["SV"][0].device)
+def _alike(columns: Sequence[Tensor]) -> list[tuple[Tensor, list[int]]]:
+    """The places of games whose players have the same columns, and these; games of few players first."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for place, where in enumerate(columns):
+        groups.setdefault(tuple(where.tolist()), []).append(place)
+    return [(columns[groups[key][0]], groups[key]) for key in sorted(groups, key=len)]
+
+
+def _places(rows: Sequence[int], columns: Tensor, whole: Tensor) -> tuple[Tensor, ...]:
+    """The index of the same columns of some rows, in tensors (B, n) or, of pairs, (B, n, n)."""
+    row, where = torch.tensor(rows, device=whole.device), columns.to(whole.device)
+    return (row[:, None], where) if whole.dim() == 2 else (row[:, None, None], where[:, None], where)
+
+
+def _set(estimates: Estimates, rows: Sequence[int], columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:
+    """Of games with the same columns, mean and standard error of the indices in `found`, or the mean alone."""
     for name, parts in found.items():
         for whole, part in zip(estimates[name], parts, strict=False):
-            whole[(row, where) if part.dim() == 1 else (row, where[:, None], where)] = part
+            whole[_places(rows, columns, whole)] = part
 
 
 def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
@@ -244,25 +198,28 @@ def _estimate_own(
     values: (b, K). Standard errors of pairs stay: for all pairs they would take longer than everything else, and with
     players alike they are on the safe side. Games of fewer players than others have players of ratio 0.
     """
-    width = max(design.shape[1] for design in designs)
+    width = max(map(len, columns))
     coalitions = torch.stack([functional.pad(design, (0, width - design.shape[1])) for design in designs])
-    ratios = torch.zeros(len(rows), width, dtype=torch.float64)
-    for place, row in enumerate(rows):
-        where = columns[row].to(values.device)
-        means = estimates["SV"][0][row, where], estimates["SII"][0][row, where[:, None], where]
-        weights = player_weights(activity(*means).detach().cpu())
-        ratios[place, : len(where)] = order_ratios(len(where), weights=weights)
+    counts = torch.tensor([len(one) for one in columns], device=values.device)
+    where = torch.stack([functional.pad(one, (0, width - len(one))) for one in columns]).to(values.device)
+    row, there = torch.tensor(rows, device=values.device), torch.arange(width, device=values.device) < counts[:, None]
+    shapley = estimates["SV"][0][row[:, None], where] * there
+    pairs = estimates["SII"][0][row[:, None, None], where[:, :, None], where[:, None]]
+    active = activity(shapley, pairs * (there[:, :, None] & there[:, None])).detach()
+    shares = torch.stack([order_ratios(len(one))[0] for one in columns]).to(values.device)
+    ratios = (shares[:, None] * player_weights(active, there)).clamp(*RATIOS) * there
     quadrature = Quadrature(coalitions.to(values.device), ratios)
     coefficients = quadrature.coefficients(values[:, None])  # (b, 1, K)
     scale = _scale(quadrature, values[:, None], coefficients)  # (b, 1)
+    groups = _alike(columns)
     for name in GAME_INDICES:
         found = [quadrature.values(name, coefficients)[:, 0]]
         if not INDICES[name].pairwise:
             found.append(quadrature.deviations(name) * scale)
-        for place, row in enumerate(rows):
-            count = len(columns[row])
-            cut = [part[place, :count] if part.dim() == 2 else part[place, :count, :count] for part in found]
-            _set(estimates, row, columns[row], {name: cut})
+        for own, places in groups:
+            count = len(own)
+            cut = [part[places, :count] if part.dim() == 2 else part[places, :count, :count] for part in found]
+            _set(estimates, [rows[place] for place in places], own, {name: cut})
 
 
 @torch.no_grad()
@@ -290,7 +247,12 @@ def _design(players: int, size: int, seed: int) -> Tensor:
         return paired_design(players, size, torch.tensor(seed))
 
 
-@lru_cache(maxsize=32)
+def _bytes(players: int, size: int, seed: int, device: str) -> int:
+    """About what a quadrature holds: its factor, and a matrix for each of some 16 nodes."""
+    return 8 * size * (size + 16 * players)
+
+
+@remembering(_bytes, MEMORY)
 def _quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
     with torch.inference_mode(False), torch.no_grad():
         return Quadrature(_design(players, size, seed).to(device), order_ratios(players))

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spinformer._base.precision import full_precision
+
 
 class _Depth(threading.local):
     depth = 0
@@ -87,5 +89,5 @@ class _Eager(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
-        found = ctx.called.slopes(ctx, *gradients)
+        found = full_precision(ctx.called.slopes)(ctx, *gradients)  # a backward pass may be called under autocast
         return (None, None, *(part for one in found for part in (one if isinstance(one, list) else (one,))))

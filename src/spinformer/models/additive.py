@@ -12,12 +12,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.choices import Masking
 from spinformer._base.files import atomic_files, regular
 from spinformer._base.rng import seeded
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.models.hidden_states import hidden_states, hidden_width, resolve_layers
-from spinformer.models.masked import MaskedClassifier, Masking
+from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import answers_of
 from spinformer.models.size_limits import built_for
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from safetensors import SafetensorError
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
+from spinformer._base.choices import Form, Masking
 from spinformer._base.files import atomic_files
 from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
@@ -23,7 +24,6 @@ from spinformer.models.attending import FLOOR, AttendingMap, AttendingReadout, b
 from spinformer.models.hidden_states import hidden_states
 from spinformer.models.identity import FILE as PROBE
 from spinformer.models.identity import load_probe, same_model, save_probe
-from spinformer.models.masked import Masking
 from spinformer.models.misfit import FILE as MISFIT
 from spinformer.models.misfit import Misfit
 from spinformer.models.outputs import offsets_of
@@ -33,7 +33,6 @@ from spinformer.models.rounding import read_weights, round_rows
 from spinformer.models.size_limits import built_for
 
 FOLDER, CONFIG, WEIGHTS = "game", "game.json", "game.safetensors"
-Form = Literal["sums", "attending"]
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Is this a folder, a name on the Hugging Face Hub, or a slip of the keyboard? Answered at once, before any loading."""
 
 import difflib
+import os
 import re
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def may_be_model(name: str) -> bool:
     if not name or len(name) > MAX_NAME:
         return False
     looks_like_path = (name.startswith((".", "~")) or "/" in name) and not any(map(str.isspace, name))
-    return bool(HUB_ID.fullmatch(name)) or looks_like_path or Path(name).is_dir()
+    return bool(HUB_ID.fullmatch(name)) or looks_like_path or os.path.isdir(name)  # Path would refuse a long text
 
 
 def _check_reachable(source: str) -> None:

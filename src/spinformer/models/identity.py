@@ -36,7 +36,7 @@ def weights_digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _stored(value: Any) -> Iterator[bytes]:
+def _stored(value: Any) -> Iterator[Any]:
     """The numbers of an entry of a state dict: of a tensor, or of the tensors that a quantised one is made of."""
     if isinstance(value, list | tuple):
         for part in value:
@@ -49,7 +49,7 @@ def _stored(value: Any) -> Iterator[bytes]:
     else:
         plain = value.detach().int_repr() if value.is_quantized else value.detach()
         stored = plain.to("cpu", torch.float16) if plain.is_floating_point() else plain.cpu()
-        yield stored.contiguous().numpy().tobytes()
+        yield stored.reshape(-1).numpy()
 
 
 @torch.no_grad()

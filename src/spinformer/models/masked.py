@@ -1,13 +1,15 @@
 """What a classifier answers when words are hidden: the game that explanations are measured against."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from spinformer._base import checks
+from spinformer._base.choices import MASKINGS as MASKINGS
+from spinformer._base.choices import Masking
 from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
@@ -15,8 +17,6 @@ from spinformer.models.leaks import sees_hidden_tokens
 from spinformer.models.outputs import answers_of, check_target, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
 
-Masking = Literal["attention", "token", "delete", "own"]
-MASKINGS = ("attention", "token", "delete")  # those that have a name; "own" is a function of the caller
 # From the inputs of some rows, (R, n) each, and which of their tokens are visible, (R, n), to the inputs for the model.
 Hide = Callable[[dict[str, Tensor], Tensor], dict[str, Tensor]]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base.files import atomic_write
-from spinformer.games.quadrature import GAME_INDICES, GameValues
+from spinformer.games.values import GAME_INDICES, GameValues
 
 FILE = "misfit.json"
 # Added to numbers before their logarithm, so that values near 0 are alike.

@@ -6,7 +6,7 @@ A new head is one `PoolingHead` in `POOLING_HEADS`: configuration, models, recip
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,10 +16,20 @@ from spinformer._base.precision import widen
 from spinformer._base.registry import Registry
 from spinformer.attention.neurogame import NeuroGameAttention
 from spinformer.attention.output import Diagnostics, NeuroGameOutput
+from spinformer.attention.replay import Replay
 from spinformer.attention.spins import SPINS, solve_spins
 
-# What a pooling returns: one vector a text, (B, d), of H heads (B, H, d), and the game where one was played.
-Pooled = tuple[Tensor, NeuroGameOutput | None]
+
+class Pooled(NamedTuple):
+    """What a pooling returns.
+
+    vector: one for each text, (B, d), of H heads (B, H, d); game: where one was played, but it may be missing where it
+    was not asked for; diagnostics: of that game.
+    """
+
+    vector: Tensor
+    game: NeuroGameOutput | None = None
+    diagnostics: Diagnostics | None = None
 
 
 class FirstToken(nn.Module):
@@ -27,7 +37,7 @@ class FirstToken(nn.Module):
 
     def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
         """hidden: (B, n, d); mask: (B, n), true for real tokens."""
-        return hidden[:, 0], None
+        return Pooled(hidden[:, 0])
 
 
 class Mean(nn.Module):
@@ -36,7 +46,7 @@ class Mean(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
         """hidden: (B, n, d); mask: (B, n), true for real tokens."""
         weights = mask.to(hidden.dtype) / mask.sum(-1, keepdim=True).to(hidden.dtype)
-        return (weights[:, None] @ hidden).squeeze(1), None
+        return Pooled((weights[:, None] @ hidden).squeeze(1))
 
 
 class SoftmaxAttention(nn.Module):
@@ -55,7 +65,7 @@ class SoftmaxAttention(nn.Module):
     def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
         """hidden: (B, n, d); mask: (B, n), true for real tokens."""
         weights = self.weights(hidden, mask).to(hidden.dtype)
-        return (weights[:, None] @ hidden).squeeze(1), None
+        return Pooled((weights[:, None] @ hidden).squeeze(1))
 
 
 class NeuroGamePooling(nn.Module):
@@ -64,13 +74,23 @@ class NeuroGamePooling(nn.Module):
     def __init__(self, dim: int, residual: bool, **game: Any) -> None:
         super().__init__()
         self.attention = NeuroGameAttention(dim, **game)
+        self.replay = Replay(self.attention)
         self.residual = residual
 
-    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
-        """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens."""
-        game = self.attention(hidden, mask, special=special)  # NGT Eqs. 26, 27
-        pooled = game.pooled + hidden[:, 0] if self.residual else game.pooled
-        return pooled, game
+    def forward(
+        self, hidden: Tensor, mask: Tensor, special: Tensor | None = None, *, output_game: bool = True
+    ) -> Pooled:
+        """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens.
+
+        Without output_game, on a GPU, the layer is replayed (`Replay`).
+        """
+        game = None
+        if not output_game and self.replay.layer is self.attention:  # a replica on another GPU has a layer of its own
+            pooled, diagnostics = self.replay(hidden, mask, special)
+        else:
+            game = self.attention(hidden, mask, special=special)
+            pooled, diagnostics = game.pooled, game.diagnostics  # NGT Eqs. 26, 27
+        return Pooled(pooled + hidden[:, 0] if self.residual else pooled, game, diagnostics)
 
 
 class SpinPooling(nn.Module):
@@ -92,7 +112,9 @@ class SpinPooling(nn.Module):
         self.attention.output = nn.Identity()  # W_O of NGT Eq. 27 has no part in z
         self.projection = nn.Linear(dim, spins)
 
-    def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
+    def forward(
+        self, hidden: Tensor, mask: Tensor, special: Tensor | None = None, *, output_game: bool = True
+    ) -> Pooled:
         """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens."""
         layer = self.attention
         game = layer(hidden, mask, special=special)
@@ -100,7 +122,8 @@ class SpinPooling(nn.Module):
         solved = solve_spins(game, weights, layer.temperature, layer.settings)
         mean_field = (one[:, None] for one in (solved.residual, solved.converged, solved.steps))
         pooled = solved.magnetization.to(self.projection.weight.dtype)
-        return pooled, replace(game, pooled=pooled, diagnostics=Diagnostics(game.diagnostics.ess, *mean_field))
+        diagnostics = Diagnostics(game.diagnostics.ess, *mean_field)
+        return Pooled(pooled, replace(game, pooled=pooled, diagnostics=diagnostics), diagnostics)
 
 
 class JointPooling(nn.Module):
@@ -112,7 +135,13 @@ class JointPooling(nn.Module):
 
     def forward(self, hidden: Tensor, mask: Tensor, special: Tensor | None = None) -> Pooled:
         """hidden: (B, n, d); mask: (B, n), true for real tokens; special: (B, n), true for special tokens."""
-        return torch.stack([pooling(hidden, mask, special)[0] for pooling in self.each], 1), None
+        return Pooled(torch.stack([self._vector(pooling, hidden, mask, special) for pooling in self.each], 1))
+
+    @staticmethod
+    def _vector(pooling: nn.Module, hidden: Tensor, mask: Tensor, special: Tensor | None) -> Tensor:
+        options = {"output_game": False} if isinstance(pooling, NeuroGamePooling) else {}
+        vector: Tensor = pooling(hidden, mask, special, **options)[0]
+        return vector
 
 
 class JointClassifier(nn.Module):

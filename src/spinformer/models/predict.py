@@ -86,7 +86,7 @@ def predict(
     ):
         for batch, inputs in batches:
             order.append(batch)
-            output = model(**inputs, output_game=True) if plays else model(**inputs)
+            output = model(**inputs, output_diagnostics=True) if plays else model(**inputs)
             columns.append([output.logits.float(), *(_diagnostics(output) if plays else ())])
     inverse = torch.cat(order).argsort()
     # Copied to the CPU once: a copy after every batch would keep the device waiting.
@@ -97,7 +97,7 @@ def predict(
 
 
 def _diagnostics(output: Any) -> list[Tensor]:
-    diagnostics = output.game.diagnostics
+    diagnostics = output.diagnostics
     return [diagnostics.ess.float(), diagnostics.residual.float(), diagnostics.converged.bool()]
 
 

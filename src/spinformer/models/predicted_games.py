@@ -10,11 +10,12 @@ from torch import Tensor
 from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer.games.game import Game
+from spinformer.games.quadrature import TOLERANCE
 from spinformer.models.outputs import answers_of, offsets_of, value_of
 
 # Numbers that the readout of a block of coalitions makes at once: on a GPU, and on a CPU, where they should fit into
 # its cache.
-BLOCK = (2**28, 2**21)
+BLOCK = (2**27, 2**21)
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class PredictedGames:
     def answers(self) -> Tensor:
         """p(N), (B, classes): the classifier's own answers for the full texts."""
         return answers_of(self.full, self.outputs)
+
+    @property
+    def tolerance(self) -> float:
+        """The standard error of a value that sampling may leave: TOLERANCE of a probability, or of a score's unit."""
+        return TOLERANCE * self.scale
 
     def confidence(self, target: Tensor) -> Tensor:
         """v(N), (B,), of a game of probabilities; 0 for scores, which know no certainty."""

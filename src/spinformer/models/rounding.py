@@ -46,7 +46,7 @@ def restore_rows(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
             raise ValueError(f"{name} must be the scales of the rows of a matrix in 8 bits")
         if not bool(torch.isfinite(scale).all()):
             raise ValueError(f"{name} must be finite numbers")
-        weights[name.removesuffix(SCALE)] = matrix.float() * scale[:, None]
+        weights[name.removesuffix(SCALE)] = matrix.float().mul_(scale[:, None])
     for name, value in weights.items():
         if value.dtype == torch.int8:
             raise ValueError(f"{name} is in 8 bits, and there are no scales of its rows")

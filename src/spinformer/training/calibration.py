@@ -11,8 +11,9 @@ from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games.evidence import regress
-from spinformer.games.quadrature import GAME_INDICES, GameValues, estimate_all, player_weights
+from spinformer.games.quadrature import estimate_all
 from spinformer.games.selection import informative_design
+from spinformer.games.values import GAME_INDICES, GameValues, player_weights
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier, stack_coalitions
 from spinformer.models.misfit import REFINED, ErrorScale, Misfit, features
@@ -67,7 +68,7 @@ def measure_misfit(
         target = games.full.argmax(-1)
         confidence = games.confidence(target)
         game = games.game(target)
-        values = estimate_all(game, seed=torch.tensor(seed))
+        values = estimate_all(game, seed=torch.tensor(seed), tolerance=games.tolerance)
         counts = words.counts.tolist()
         singles = [values.row(row, count) for row, count in enumerate(counts)]
         weights = [player_weights(single.activity[0]) for single in singles]

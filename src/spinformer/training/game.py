@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base import checks
+from spinformer._base.choices import Masking
 from spinformer._base.files import atomic_text, regular, run_lock, sha256
 from spinformer._base.outputs import Outputs
 from spinformer._base.processes import rank_and_world, wait_for_all
@@ -23,14 +24,15 @@ from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
 from spinformer.games.coalitions import members, uniform_sizes
-from spinformer.models.game_head import FOLDER, WEIGHTS, Form, GameHead, GameHeadConfig, default_layers
+from spinformer.models.game_head import FOLDER, WEIGHTS, GameHead, GameHeadConfig, default_layers
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
-from spinformer.models.masked import MASKINGS, Hide, MaskedClassifier, Masking
+from spinformer.models.masked import Hide, MaskedClassifier
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.game_loss import add_gradients, score_scale
+from spinformer.training.game_options import GroundingOptions as GroundingOptions
 from spinformer.training.game_time import announcement, seconds_per_text
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_seed
@@ -38,50 +40,6 @@ from spinformer.training.seeding import step_seed
 STATE, ENDED = "state.pt", "run.json"
 HELD_OUT = 100  # texts on which the misfit is measured
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
-
-
-@dataclass(frozen=True)
-class GroundingOptions:
-    """How a game head is trained.
-
-    subsets: masked passes for each text and epoch; masking: how words are hidden (`MaskedClassifier`); max_length:
-    tokens read of a text, 0 for as many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of
-    the game head (`GameHeadConfig`), where empty layers are the embeddings, the middle and the last; save_steps:
-    updates between checkpoints.
-    """
-
-    epochs: int = 3
-    batch_size: int = 128
-    subsets: int = 4
-    learning_rate: float = 1e-3
-    weight_decay: float = 0.01
-    warmup: float = 0.1
-    masking: Masking = "attention"
-    max_length: int = 0
-    form: Form = "attending"
-    layers: tuple[int, ...] = ()
-    heads: int = 8
-    dim: int = 192
-    hidden: int = 512
-    readout: int = 384
-    reads: int = 2
-    save_steps: int = 200
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        counts = ("epochs", "batch_size", "subsets", "save_steps", "heads", "dim", "hidden", "readout")
-        for name in (*counts, "reads"):
-            checks.at_least(name, getattr(self, name), 1)
-        checks.at_least("seed", self.seed, 0)
-        checks.at_least("max_length", self.max_length, 0)
-        checks.positive("learning_rate", self.learning_rate)
-        checks.choice("masking", self.masking, (*MASKINGS, "own"))
-        checks.choice("form", self.form, get_args(Form))
-        checks.items("layers", self.layers, int)
-        for name, highest in (("weight_decay", math.inf), ("warmup", 1.0)):
-            checks.finite_number(name, getattr(self, name))
-            if not 0 <= getattr(self, name) <= highest:
-                raise ValueError(f"{name} must be from 0 to {highest:g}; got {getattr(self, name)}")
 
 
 def train_game_head(

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import BUDGETS
 from spinformer._base.extras import require
 from spinformer._base.progress import progress as bar
 from spinformer._base.rng import preserved
@@ -25,7 +26,6 @@ from spinformer.evaluate.explanations.closeness import Closeness, ClosenessRow, 
 from spinformer.evaluate.explanations.metric import CANNOT, LeftOut
 from spinformer.evaluate.explanations.tables import ExactTable
 
-BUDGETS = (100, 200, 400, 800, 1600)
 PAIRED = {"pairing_trick": True}
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import HIGH, LOW
 from spinformer._base.files import atomic_write, regular
 from spinformer._base.progress import progress_bar
 from spinformer._base.shared_state import evaluation_mode
@@ -24,7 +25,6 @@ from spinformer.games.exact import MAX_PLAYERS
 from spinformer.models.identity import weights_digest
 from spinformer.models.masked import MaskedClassifier
 
-LOW, HIGH = 12, 16  # words of a text
 FORMAT = "spinformer exact tables 1"
 CHUNK = 2**12  # coalitions asked at a time
 BLOCK = 256  # texts split into words at a time

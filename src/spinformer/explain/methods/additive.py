@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer._base.rng import seeded
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
@@ -91,7 +92,7 @@ class AdditiveMethod(Method):
     """A trained additive explainer, which the context must hold."""
 
     name = AdditiveExplainer.name
-    summary = "a network trained to give Shapley values in one pass (FastSHAP)"
+    summary = METHOD_SUMMARIES[name]
     passes = AdditiveExplainer.passes
 
     def missing(self, context: Context) -> str | None:

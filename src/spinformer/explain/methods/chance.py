@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer.data.words import Words
 from spinformer.explain.methods.base import ScorerMethod
 from spinformer.explain.scoring import text_uniforms
@@ -33,7 +34,7 @@ class RandomScores:
 
 RANDOM = ScorerMethod(
     RandomScores.name,
-    "random numbers: the floor of every comparison",
+    METHOD_SUMMARIES[RandomScores.name],
     RandomScores.passes,
     lambda context: RandomScores(context.seed),
 )

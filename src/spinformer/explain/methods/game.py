@@ -5,6 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
 from spinformer.explain.assemble import Explained, GameNumbers, from_game
@@ -111,8 +112,8 @@ def index_method(index: Index) -> GameMethod:
 
 
 GAME_METHODS = (
-    GameMethod("shapley", "Shapley values of the grounded game: they share out the probability", "SV", "shapley"),
-    GameMethod("banzhaf", "Banzhaf values of the grounded game: the mean effect of a word", "BV", "banzhaf"),
-    GameMethod("field", "fields of the Ising model: Shapley and Banzhaf values in one", "field", "field"),
-    GameMethod("attention", "mean-field attention: fields and pairs together", "attention", "attention"),
+    GameMethod("shapley", METHOD_SUMMARIES["shapley"], "SV", "shapley"),
+    GameMethod("banzhaf", METHOD_SUMMARIES["banzhaf"], "BV", "banzhaf"),
+    GameMethod("field", METHOD_SUMMARIES["field"], "field", "field"),
+    GameMethod("attention", METHOD_SUMMARIES["attention"], "attention", "attention"),
 )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from spinformer._base import checks
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer.data.words import Words
 from spinformer.explain.context import Context
 from spinformer.explain.methods.base import ScorerMethod
@@ -146,13 +147,13 @@ class GradientMethod(ScorerMethod):
 
 INTEGRATED_GRADIENTS = GradientMethod(
     IntegratedGradients.name,
-    "gradients on the way from padding to the text: they sum to the difference of the probabilities",
+    METHOD_SUMMARIES[IntegratedGradients.name],
     "33, and 32 backward",
     lambda context: IntegratedGradients(context.classifier),
 )
 GRADIENT_TIMES_INPUT = GradientMethod(
     GradientTimesInput.name,
-    "gradient of the log-probability times the word's embedding",
+    METHOD_SUMMARIES[GradientTimesInput.name],
     GradientTimesInput.passes,
     lambda context: GradientTimesInput(context.classifier),
 )

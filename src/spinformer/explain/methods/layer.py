@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer.attention.output import NeuroGameOutput
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
@@ -122,10 +123,10 @@ class LayerMethod(Method):
 
 
 LAYER_METHODS = (
-    LayerMethod("layer", "the classifier's own pooling layer: its attention, and its values and pairs", "attention"),
-    LayerMethod("layer-field", "the fields of the classifier's own NeuroGame layer", "fields"),
-    LayerMethod("layer-shapley", "the Shapley values of the classifier's own NeuroGame layer", "shapley"),
-    LayerMethod("layer-banzhaf", "the Banzhaf values of the classifier's own NeuroGame layer", "banzhaf"),
+    LayerMethod("layer", METHOD_SUMMARIES["layer"], "attention"),
+    LayerMethod("layer-field", METHOD_SUMMARIES["layer-field"], "fields"),
+    LayerMethod("layer-shapley", METHOD_SUMMARIES["layer-shapley"], "shapley"),
+    LayerMethod("layer-banzhaf", METHOD_SUMMARIES["layer-banzhaf"], "banzhaf"),
 )
 
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer.data.words import Words
 from spinformer.explain.methods.base import ScorerMethod
 from spinformer.explain.scoring import decided
@@ -38,7 +39,7 @@ class LeaveOneOut:
 
 LEAVE_ONE_OUT = ScorerMethod(
     LeaveOneOut.name,
-    "how much the probability falls when one word is hidden",
+    METHOD_SUMMARIES[LeaveOneOut.name],
     LeaveOneOut.passes,
     lambda context: LeaveOneOut(context.classifier),
 )

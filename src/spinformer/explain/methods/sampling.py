@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words
 from spinformer.explain.assemble import from_scores, one_by_one
@@ -131,7 +132,7 @@ class ShapleySamplingMethod(SamplingMethod):
     """`ShapleySampling`."""
 
     name, scores = ShapleySampling.name, ShapleySampling
-    summary = "Shapley values of masked passes, by permutations of the words"
+    summary = METHOD_SUMMARIES[name]
     passes = "as many as asked for (200)"
 
     def explain(self, context: Context, texts: Texts, words: Words, target: Tensor | None) -> list[Explanation]:
@@ -166,7 +167,7 @@ class KernelShapMethod(SamplingMethod):
     """
 
     name, scores = KernelShap.name, KernelShap
-    summary = "Shapley values of masked passes, by least squares; exact for short texts"
+    summary = METHOD_SUMMARIES[name]
     passes = "as many as asked for (200; explanations 512)"
 
     def explain(self, context: Context, texts: Texts, words: Words, target: Tensor | None) -> list[Explanation]:

@@ -8,6 +8,14 @@ def shorten(text: str, max_length: int) -> str:
     return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
+def fit(text: str, columns: int) -> str:
+    """As much of `text` as this many columns of a terminal hold; an ellipsis ends it where some is left out."""
+    if display_width(text) <= columns:
+        return text
+    end = next(end for end in range(len(text) - 1, -1, -1) if display_width(text[:end]) < columns)
+    return text[:end].rstrip() + "…"
+
+
 def capitalize(text: str) -> str:
     """`text` with a capital first letter."""
     return text[:1].upper() + text[1:]

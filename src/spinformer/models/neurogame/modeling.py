@@ -21,7 +21,7 @@ from spinformer.models.loading import load_encoder, load_own, one_line_errors
 from spinformer.models.neurogame.configuration import NeuroGameConfig
 from spinformer.models.neurogame.encoder import is_any_of, pooler_option, set_dropout
 from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroGameModelOutput
-from spinformer.models.pooling import POOLING_HEADS, log_mean_probability, loss_rows
+from spinformer.models.pooling import POOLING_HEADS, Pooled, log_mean_probability, loss_rows
 from spinformer.models.pretrained import model_of, pretrained_config
 from spinformer.models.size_limits import bounded_by_weights
 from spinformer.models.token_inputs import check_attention, check_ids, check_labels
@@ -73,10 +73,15 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         attention_mask: Tensor | None = None,
         special_tokens_mask: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        output_game: bool = True,
+        output_diagnostics: bool = False,
         return_dict: bool | None = None,
         **inputs: Any,
     ) -> NeuroGameModelOutput | tuple[Any, ...]:
-        """input_ids or inputs_embeds as the encoder takes them; `inputs`: what else it takes (token_type_ids ...)."""
+        """input_ids or inputs_embeds as the encoder takes them; `inputs`: what else it takes (token_type_ids ...).
+
+        output_game, output_diagnostics: whether the output carries the game, and its diagnostics alone.
+        """
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise ValueError("expected input_ids or inputs_embeds; got neither")
@@ -96,12 +101,15 @@ class NeuroGameModel(NeuroGamePreTrainedModel):
         hidden = encoded.last_hidden_state
         if special_tokens_mask is None and input_ids is not None and self.config.special_ids:
             special_tokens_mask = is_any_of(input_ids, self.config.special_ids)
-        pooled, game = self.pooling(hidden, attention_mask.bool(), special_tokens_mask)
+        options = {"output_game": output_game} if self.config.pooling_head.plays else {}
+        pooled = Pooled(*self.pooling(hidden, attention_mask.bool(), special_tokens_mask, **options))
+        vector: Any = pooled.vector
         output = NeuroGameModelOutput(
             last_hidden_state=hidden,
-            pooler_output=pooled,
+            pooler_output=vector,
             hidden_states=getattr(encoded, "hidden_states", None),
-            game=game,
+            game=pooled.game if output_game else None,
+            diagnostics=pooled.diagnostics if output_diagnostics else None,
         )
         return output.to_tuple() if return_dict is False else output
 
@@ -220,11 +228,13 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
         labels: Tensor | None = None,
         special_tokens_mask: Tensor | None = None,
         output_game: bool = False,
+        output_diagnostics: bool = False,
         mix: tuple[Tensor, Tensor] | None = None,
         return_dict: bool | None = None,
         **inputs: Any,
     ) -> NeuroGameClassifierOutput | tuple[Any, ...]:
-        """labels: (B,) class positions, for the loss; output_game: whether the output carries the game.
+        """labels: (B,) class positions, for the loss; output_game, output_diagnostics: whether the output carries the
+        game, and its diagnostics alone, which on a GPU is much quicker.
 
         mix = (order, weight): mixup, the classifier sees weight z + (1 - weight) z[order] (Zhang et al., 2018, on z).
         """
@@ -239,6 +249,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             attention_mask=attention_mask,
             special_tokens_mask=special_tokens_mask,
             inputs_embeds=inputs_embeds,
+            output_game=output_game,
+            output_diagnostics=output_diagnostics,
             **inputs,
         )
         vector = base.pooler_output
@@ -256,7 +268,8 @@ class NeuroGameForSequenceClassification(NeuroGamePreTrainedModel):
             loss=loss,
             logits=logits,
             hidden_states=base.hidden_states if with_states else None,
-            game=base.game if output_game else None,
+            game=base.game,
+            diagnostics=base.diagnostics,
             features=None if game_head is None else game_head.map([state.detach() for state in base.hidden_states]),
             head_logits=head_logits,
         )

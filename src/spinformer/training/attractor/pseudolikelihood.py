@@ -22,13 +22,13 @@ import torch.distributed as dist
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import OPTIMISERS
 from spinformer.attractor.couplings import FullCouplings, SpinCouplings
 from spinformer.attractor.gradient import add_energy_gradient, add_field_gradient, zeros
 from spinformer.training.checkpoint import check_optimizer, check_step
 from spinformer.training.seeding import step_generator, step_seed
 
 OBJECTIVES = ("energy", "field")
-OPTIMISERS = {"power": 1.0, "sgd": 1.0, "adam": 1e-3}  # with the rate that suits the energy of unit spins
 STRIDE = 1 << 32
 
 

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from spinformer._base import checks
+from spinformer._base.choices import SHARDS
 from spinformer._base.processes import share
 from spinformer._base.progress import progress_bar
 from spinformer.attractor.embedding import check_images
@@ -24,7 +25,6 @@ from spinformer.training.attractor.pseudolikelihood import AttractorRecipe, Step
 from spinformer.training.checkpoint import Checkpoint, check_step, tensor_fingerprint
 from spinformer.training.seeding import step_generator
 
-SHARDS = ("none", "sites", "data")
 BLOCK = 512  # images whose gradient is computed at once
 CACHE = 4 << 30  # bytes of spins that are kept in memory rather than computed anew in each epoch
 STRIDE = 100_003

@@ -3,7 +3,7 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields
+from dataclasses import MISSING, field, fields
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -30,12 +30,12 @@ def check_types(instance: Any) -> None:
         object.__setattr__(instance, one.name, _typed(one.name, value, hints[one.name]))
 
 
-def add_flags(parser: argparse._ActionsContainer, defaults: Any) -> None:
-    """One flag for each field of the dataclass `defaults`; flags that are not given leave nothing in the namespace."""
-    hints = get_type_hints(type(defaults))
-    for one in fields(defaults):
+def add_flags(parser: argparse._ActionsContainer, options: Any) -> None:
+    """One flag for each field of the dataclass `options`; flags that are not given leave nothing in the namespace."""
+    hints = get_type_hints(options)
+    for one in fields(options):
         flag, kind = "--" + one.name.replace("_", "-"), _without_none(hints[one.name])
-        default = getattr(defaults, one.name)
+        default = one.default if one.default_factory is MISSING else one.default_factory()
         shown = "" if default is None or default in ({}, []) else f" (default {default})"
         text = f"{one.metadata['help']}{shown}".replace("%", "%%")
         common: dict[str, Any] = {"dest": one.name, "default": argparse.SUPPRESS, "help": text}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spinformer._base import checks
+from spinformer._base.choices import HEADS, registered
 from spinformer.training.classifier.options import add_flags, check_types, option, read_yaml
 
 Baseline = Literal["dam", "esim"]
@@ -22,6 +23,10 @@ REMOVED: Mapping[str, Any] = {"gate": False, "layers": []}
 
 def pooling_heads() -> tuple[str, ...]:
     """The names of the pooling heads, those of other packages included."""
+    return registered(("spinformer.models.pooling",), _registered_heads, HEADS)
+
+
+def _registered_heads() -> tuple[str, ...]:
     from spinformer.models.pooling import POOLING_HEADS
 
     return tuple(POOLING_HEADS)
@@ -121,7 +126,7 @@ class ClassifierRecipe:
                 checks.at_least(name, getattr(self, name), value)
         for name in ("learning_rate", "head_factor", "ground_factor", "factor", "clip", "vector_length"):
             if getattr(self, name) is not None:
-                checks.positive(name, getattr(self, name))
+                checks.positive_number(name, getattr(self, name))
         for name in ("dropout", "encoder_dropout", "warmup", "label_smoothing", "ema", "whole"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
@@ -197,4 +202,4 @@ class ClassifierRecipe:
 
 def configure(parser: argparse._ActionsContainer) -> None:
     """One flag for each option of `ClassifierRecipe`; options that are not given stay as the recipe file has them."""
-    add_flags(parser, ClassifierRecipe())
+    add_flags(parser, ClassifierRecipe)

@@ -107,7 +107,7 @@ class ClassifierTrainer(ResumingTrainer):
     def _plain_loss(self, model: nn.Module, inputs: dict[str, Any], targets: Tensor) -> tuple[Tensor, Any]:
         """Cross-entropy, with mixup and consistency if the recipe has them."""
         recipe = self.recipe
-        extra: dict[str, Any] = {"output_game": True} if self.plays else {}
+        extra: dict[str, Any] = {"output_diagnostics": True} if self.plays else {}
         if recipe.consistency:
             inputs = {name: torch.cat([value, value]) for name, value in inputs.items()}
             targets = torch.cat([targets, targets])
@@ -121,8 +121,7 @@ class ClassifierTrainer(ResumingTrainer):
         loss = functional.cross_entropy(*rows, label_smoothing=recipe.label_smoothing)
         if recipe.consistency:
             loss = loss + recipe.consistency * disagreement(*logits.chunk(2)).mean()
-        game = getattr(outputs, "game", None)
-        self.meter.add(logits, targets, None if game is None else game.diagnostics)
+        self.meter.add(logits, targets, getattr(outputs, "diagnostics", None))
         return loss, outputs
 
     def _mixup_partners(self, rows: int, device: torch.device, copies: int) -> tuple[Tensor, Tensor]:
