@@ -5,8 +5,9 @@ Premises of the sample of SNLI's test set are joined until they and a hypothesis
 words in turn is predicted, explained by words and by their pairs, and explained hierarchically: by sentences, and then
 by the words of the strongest ones. The PAIRS strongest pairs are read off. Medians over TEXTS texts.
 
-Errors are of both ways to read Shapley values off the game, quadrature and toggles, relative to the mean of REFERENCE
-runs of the latter with other seeds, for EACH texts of every length in LENGTHS.
+Errors are of both ways to read Shapley values and interactions off the game, quadrature and toggles, relative to the
+mean of REFERENCE runs of the latter with other seeds, for EACH texts of every length in LENGTHS. Interactions are those
+of the words that toggles found to be the strongest.
 """
 
 import time
@@ -27,7 +28,7 @@ from spinformer.games.toggles import PAIRS as MOST_PAIRS
 from spinformer.games.toggles import pair_count, toggled_values
 
 WORDS, PAIRS, TEXTS, WARM = 400, 50, 5, 1
-LENGTHS, EACH, REFERENCE = (50, 100, 150, 200, 250), 3, 8
+LENGTHS, EACH, REFERENCE = (50, 100, 150, 200, 250, 400), 3, 8
 BUDGETS = (512, 2048)  # coalitions of quadrature
 BAR = 3.0  # predictions that an explanation may take
 SOURCE = "sample:test"
@@ -71,36 +72,44 @@ def run(seed: int, model: str) -> dict[str, Any]:
 
 @torch.inference_mode()
 def _errors(explainer: Any, count: int, seed: int) -> dict[str, Any]:
-    """Of texts of so many words: relative errors and seconds of each way, means over texts."""
+    """Of texts of so many words: relative errors of words and of pairs, and seconds, of each way; means over texts."""
     texts = _texts(count)
     found: dict[str, dict[str, float]] = {}
     for _ in progress(range(EACH), f"{count} words"):
         one, other = next(texts)
         words = split_words(explainer.tokenizer, Texts([one], [other]), explainer.max_length)
         game = explainer.grounded.games(words).game()
-        columns = torch.arange(game.players)
-
-        def toggled(pairs: int, seed: int, game: Any = game, columns: torch.Tensor = columns) -> torch.Tensor:
-            return toggled_values(game, 0, columns, pairs, torch.tensor(seed))[0]
-
-        exact = torch.stack([toggled(MOST_PAIRS[1], seed + 1 + run) for run in range(REFERENCE)]).mean(0)
         ways = {f"quadrature {size}": partial(_quadrature, game, size, seed) for size in BUDGETS}
-        ways["toggles"] = partial(toggled, pair_count(game.players, quadrature.MOST), seed)
+        ways["toggles"] = partial(_toggles, game, pair_count(game.players, quadrature.TOGGLED), seed)
+        read, seconds = {}, {}
         for name, way in ways.items():
             start = time.perf_counter()
-            value = way().double()
-            row = found.setdefault(name, {"error": 0.0, "seconds": 0.0})
-            row["seconds"] += (time.perf_counter() - start) / EACH
-            row["error"] += float((value - exact).norm() / exact.norm()) / EACH
+            read[name] = way()
+            seconds[name] = time.perf_counter() - start
+        first, second = (read["toggles"]["SII"] != 0).triu(1).nonzero(as_tuple=True)
+        strong = torch.cat([first, second]).unique()
+        exact = [_toggles(game, MOST_PAIRS[1], seed + 1 + run, strong) for run in range(REFERENCE)]
+        for name, values in read.items():
+            row = found.setdefault(name, {"words": 0.0, "pairs": 0.0, "seconds": 0.0})
+            row["seconds"] += seconds[name] / EACH
+            for what, index, at in (("words", "SV", ()), ("pairs", "SII", (first, second))):
+                reference = torch.stack([each[index][at] for each in exact]).mean(0)
+                row[what] += float((values[index][at] - reference).norm() / reference.norm()) / EACH
     return {"words": count, "ways": found}
 
 
-def _quadrature(game: Any, size: int, seed: int) -> torch.Tensor:
-    """Shapley values of one game from so many coalitions, however many players it has."""
+def _toggles(game: Any, pairs: int, seed: int, strong: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+    """Shapley values, (n,), and interactions, (n, n), of the strongest words or of these."""
+    found = toggled_values(game, 0, torch.arange(game.players), pairs, torch.tensor(seed), strong)
+    return {name: found[name][0] for name in ("SV", "SII")}
+
+
+def _quadrature(game: Any, size: int, seed: int) -> dict[str, torch.Tensor]:
+    """The same of all words from so many coalitions, however many players the game has."""
     values = quadrature._evaluate(game, [0], size, seed)
-    estimates = quadrature._empty_estimates(game, values)
+    estimates = quadrature._empty_estimates(game)
     quadrature._estimate(estimates, [0], game, values, size, seed)
-    return estimates["SV"][0][0]
+    return {name: estimates[name][0][0] for name in ("SV", "SII")}
 
 
 def _texts(words_in_all: int = WORDS) -> Iterator[tuple[str, str]]:

@@ -85,16 +85,33 @@ def proposals(record: Record) -> str:
 
 
 def long_errors(record: Record) -> str:
-    """Relative error of Shapley values of many words, and the seconds they took, by each way to read them off."""
+    """Relative errors of Shapley values and interactions of many words, and the seconds they took, by each way."""
     lines = []
     for row in record["outcome"]["errors"]:
         ways = row["ways"].values()
-        lines.append([row["words"], *(f"{way['error']:.2f} ({way['seconds']:.1f} s)" for way in ways)])
+        lines.append(
+            [row["words"], *(f"{way['words']:.2f}, {way['pairs']:.2f} ({way['seconds']:.1f} s)" for way in ways)]
+        )
     found = record["outcome"]["errors"][0]["ways"]
     names = [
         "what each word adds" if name == "toggles" else name.replace("quadrature", "process, sets:") for name in found
     ]
     return markdown(["words", *names], lines)
+
+
+def long_times(record: Record) -> str:
+    """What explanations of a long text take beside a prediction."""
+    outcome = record["outcome"]
+    names = {
+        "prediction": "prediction",
+        "explanation": f"explanation: words, and {outcome['pairs']:.0f} pairs",
+        "hierarchical": "hierarchical explanation",
+    }
+    rows = [
+        [name, f"{outcome[f'{key}_ms']:.0f} ms", f"{outcome[f'{key}_ms'] / outcome['prediction_ms']:.1f}"]
+        for key, name in names.items()
+    ]
+    return markdown([f"{outcome['words']:.0f} words", "time", "predictions"], rows)
 
 
 def presets(record: Record) -> str:

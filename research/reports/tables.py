@@ -22,6 +22,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "ess": (("ess",), games.ess),
     "proposals": (("proposals",), games.proposals),
     "long-errors": (("long",), games.long_errors),
+    "long-times": (("long",), games.long_times),
     "efficiency": (("efficiency",), games.efficiency),
     "presets": (("presets",), games.presets),
     "crossover": (("crossover",), games.crossover),

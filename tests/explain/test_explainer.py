@@ -9,7 +9,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import METHODS, Explainer, Explanation, explain, ground
 from spinformer.explain.methods.additive import AdditiveExplainer
-from spinformer.games import exact_values
+from spinformer.games import exact_values, quadrature, toggles
 from spinformer.models import NeuroGameForSequenceClassification
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from tests.explain.conftest import SMALL_HEAD
@@ -176,6 +176,39 @@ class TestPasses:
                 explainer(*TEXT, method="leave-one-out", **options)
         with pytest.raises(ValueError, match="until is for the methods of a game and for kernel-shap; got method"):
             explainer(*TEXT, method="shapley-sampling", until=0.1)
+
+
+class TestManyWords:
+    """Pairs of the strongest words alone."""
+
+    @pytest.fixture(autouse=True)
+    def few_are_many(self, monkeypatch):
+        monkeypatch.setattr(quadrature, "LONG", 6)
+        monkeypatch.setattr(toggles, "STRONGEST", 3)
+
+    @pytest.mark.parametrize("passes", [0, 16])
+    def test_words_and_the_strongest_pairs(self, explainer, passes, tmp_path):
+        found = explainer(*TEXT, passes=passes)
+        assert len(found.words) == 8
+        assert sum(found.importance) == pytest.approx(found.probabilities[found.target] - found.base_value, abs=1e-5)
+        assert len(found.pairs) == 3
+        assert all(pair.interaction != 0 and pair.stderr > 0 for pair in found.pairs)
+        told = {place for pair in found.pairs for place in (pair.first, pair.second)}
+        assert len(told) == 3
+        if not passes:
+            assert told == set(sorted(range(8), key=lambda place: -abs(found.importance[place]))[:3])
+        assert found.notes[0] == "pairs are those of the 3 strongest of 8 words; nothing is told of the others"
+        found.save(tmp_path / "one.json")
+        assert Explanation.load(tmp_path / "one.json") == found
+        for kind in found.plots:
+            found.plot(kind, tmp_path / f"{kind}.png")
+        assert "sleeps" in found.to_html()
+        assert len(found.to_row(pairs=50)["pair_first"]) == 3
+
+    def test_a_small_budget_tells_of_all(self, grounded_folder):
+        found = Explainer.from_pretrained(grounded_folder, device="cpu", samples=64)(*TEXT)
+        assert len(found.pairs) == 28
+        assert not any("pairs" in note for note in found.notes)
 
 
 class TestMethods:

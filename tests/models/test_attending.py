@@ -1,6 +1,7 @@
 """The attending form of a game head: against plain loops over words and heads, its padding, its ends."""
 
 import math
+from dataclasses import fields
 
 import pytest
 import torch
@@ -11,14 +12,17 @@ pytest.importorskip("transformers")
 from tokenizers import processors
 from transformers import BertForSequenceClassification
 
+from spinformer.data.players import group_words, sentence_spans
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer
 from spinformer.games import Game
-from spinformer.models.attending import FLOOR, RANGE
+from spinformer.models import attending
+from spinformer.models.attending import FLOOR, RANGE, Attending
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.hidden_states import hidden_states
 from spinformer.models.identity import weights_digest
+from spinformer.models.merged_games import merge
 from spinformer.training.game import draw_coalitions
 from tests import tiny
 
@@ -156,6 +160,44 @@ class TestLoops:
         assert sum(float(part.abs().max()) > 1e-3 for part in gradients[1]) > len(parameters) / 2
 
 
+class TestLong:
+    """Texts of which the products of all pairs of words are too many to be kept."""
+
+    def test_values_and_gradients_are_those_of_short_ones(self, head, model, words, monkeypatch):
+        drawn, found = draw_coalitions(words.mask, 5, seed=4), []
+        for most in (attending.PRODUCTS, 0):
+            monkeypatch.setattr(attending, "PRODUCTS", most)
+            head.zero_grad()
+            games = head.games(model, words)
+            assert games.features.short == (most > 0)
+            logits = games.logits(drawn)
+            logits.square().sum().backward()
+            found.append([logits.detach(), *(part.grad.clone() for part in head.parameters())])
+        torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
+        largest = max(float(part.abs().max()) for part in found[0][1:])
+        for expected, long in zip(found[0][1:], found[1][1:], strict=True):
+            torch.testing.assert_close(long, expected, rtol=1e-3, atol=1e-5 * largest)
+
+    def test_sentences_are_summed_once(self, head, model, monkeypatch):
+        """The game of players is the same, whether their words are summed for each coalition or once."""
+        first, second = "the man runs. a dog sleeps outside. the red cat", "not a cat. two dogs inside"
+        own = split_words(tokenizer(), Texts([first, "a dog. the cat"], [second, "man"]), 64)
+        rows = [(first, second), ("a dog. the cat", "man")]
+        spans = [[sentence_spans(text) for text in row] for row in rows]
+        spans[0][0] = spans[0][0][1:]  # the words of the first sentence are of no player
+        players, found = group_words(own, rows, spans), []
+        drawn = draw_coalitions(players.mask, 6, seed=1)
+        for most in (attending.PRODUCTS, 0):
+            monkeypatch.setattr(attending, "PRODUCTS", most)
+            games = merge(head.games(model, own), players)
+            assert (games.features.by_player is None) == (most > 0)
+            with torch.no_grad():
+                found.append((games.logits(drawn), games.select([0], 4).game().evaluate(drawn[:1, :, :4])))
+        for expected, long in zip(*found, strict=True):
+            torch.testing.assert_close(long, expected, rtol=1e-4, atol=1e-5)
+        assert float(found[0][0].exp().var(1).max()) > 1e-4  # coalitions differ
+
+
 class TestBatches:
     def test_padding_changes_nothing(self, head, model, words):
         special = bool((words.owner[0] < 0).any())
@@ -171,7 +213,8 @@ class TestBatches:
                 chosen = games.select([row], count)
                 assert chosen.mask.shape == (1, count)
                 torch.testing.assert_close(chosen.logits(own)[0], together[row], atol=1e-5, rtol=1e-4)
-                for found, expected in zip(chosen.features, alone.features, strict=True):
+                for part in fields(Attending):
+                    found, expected = (getattr(each.features, part.name) for each in (chosen, alone))
                     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
                 torch.testing.assert_close(chosen.game().evaluate(own), games.game()(drawn)[row : row + 1])
 
@@ -235,19 +278,3 @@ class TestEnds:
         with torch.no_grad():
             found, expected = (each.games(model, words).logits(drawn) for each in (loaded, head))
         assert torch.equal(found, expected)
-
-
-def test_toggled_words_are_those_of_the_plain_form(model, head, words):
-    """Values and gradients, of a text alone and of one in a batch."""
-    coalitions = draw_coalitions(words.mask, 4, seed=1)[1]
-    players = words.mask[1].nonzero().squeeze(1)
-    found = []
-    for plain in (True, False):
-        game = head.games(model, words).game()
-        values = Game.toggled(game, 1, coalitions, players) if plain else game.toggled(1, coalitions, players)
-        head.zero_grad()
-        values.square().sum().backward()
-        found.append([values.detach(), *(p.grad.clone() for p in head.parameters() if p.grad is not None)])
-    assert found[0][0].shape == (4, 1 + len(players))
-    for expected, fast in zip(*found, strict=True):
-        torch.testing.assert_close(fast, expected, rtol=1e-4, atol=1e-6)

@@ -94,7 +94,7 @@ def from_game(
         method,
         batch,
         {**scores, **columns},
-        _pairs(pairs.values, pairs.stderr, misfit.get(pair_index), batch.words),
+        _pairs(pairs.values, batch.words, pairs.stderr, misfit.get(pair_index), known=pairs.ess > 0),
         pair_index=pair_index,
         base_values=numbers.values.empty.tolist(),
         samples=numbers.values.shapley.ess[:, 0].long().tolist(),
@@ -139,7 +139,7 @@ def from_scores(
     passes = [(context.classifier.passes - before) // len(texts)] * len(texts)
     notes: list[tuple[str, ...]] = [()] * len(texts)
     batch = Explained(texts, words, context.answers, probabilities, chosen, passes, notes)
-    pairs = None if interactions is None else _pairs(interactions, None, None, words)
+    pairs = None if interactions is None else _pairs(interactions, words)
     fields = {"importance": scores, "importance_stderr": stderr, **(columns or {})}
     return _explanations(
         method,
@@ -181,6 +181,7 @@ def _explanations(
     for row, (words, sides) in enumerate(zip(batch.words.words, batch.words.sides, strict=True)):
         rows = zip(words, sides, table[row], strict=False)  # the table is padded
         unread = batch.words.unread[row] if batch.words.unread else ()
+        told = () if pairs is None else pairs[row]
         explanations.append(
             Explanation(
                 texts=(texts.first[row],) if texts.second is None else (texts.first[row], texts.second[row]),
@@ -188,15 +189,19 @@ def _explanations(
                 target=labels[targets[row][0]],
                 probabilities=dict(zip(labels, shares[row], strict=True)),
                 words=tuple(Word(text, side, **_known(names, cells)) for text, side, cells in rows),
-                pairs=() if pairs is None else pairs[row],
+                pairs=told,
                 base_value=None if base_values is None else base_values[row],
                 method=method,
                 passes=batch.passes[row],
                 samples=samples[row],
                 ess=None if ess is None else ess[row],
                 converged=None if converged is None else converged[row],
-                pair_index=pair_index if pairs is not None and pairs[row] else None,
-                notes=(*_read(batch.words, row), *batch.notes[row]),
+                pair_index=pair_index if told else None,
+                notes=(
+                    *_read(batch.words, row),
+                    *_told(batch.words, row, told),
+                    *batch.notes[row],
+                ),
                 unread=unread,
                 outputs=batch.answers.outputs,
                 against=labels[targets[row][1]] if len(targets[row]) > 1 else None,
@@ -220,17 +225,35 @@ def _read(words: Words, row: int) -> tuple[str, ...]:
     return (f"cut at {tokens:,} tokens; not read: {', '.join(parts)}", *notes)
 
 
+def _told(words: Words, row: int, pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """A note where something is told of some pairs alone."""
+    count = len(words.words[row])
+    if not pairs or len(pairs) == math.comb(count, 2):
+        return ()
+    strongest = {place for pair in pairs for place in (pair.first, pair.second)}
+    what = "words" if words.parts is None else "sentences or spans"
+    return (f"pairs are those of the {len(strongest)} strongest of {count} {what}; nothing is told of the others",)
+
+
 def _known(names: Sequence[str], cells: Sequence[float]) -> dict[str, float]:
     """The fields of a word, without standard errors that are infinite: nothing is known of them."""
     return {name: cell for name, cell in zip(names, cells, strict=True) if math.isfinite(cell)}
 
 
-def _pairs(interactions: Tensor, stderr: Tensor | None, misfit: Tensor | None, words: Words) -> list[tuple[Pair, ...]]:
-    """The pairs i < j of each text, from matrices (B, W, W)."""
+def _pairs(
+    interactions: Tensor,
+    words: Words,
+    stderr: Tensor | None = None,
+    misfit: Tensor | None = None,
+    *,
+    known: Tensor | None = None,
+) -> list[tuple[Pair, ...]]:
+    """The pairs i < j of each text, from matrices (B, W, W); known: those of which something is known, default all."""
     matrices = [None if matrix is None else matrix.cpu() for matrix in (interactions, stderr, misfit)]
-    found = []
+    told = torch.ones_like(interactions, dtype=torch.bool) if known is None else known
+    told, found = told.cpu().triu(1), []
     for row, text in enumerate(words.words):
-        first, second = torch.triu_indices(len(text), len(text), 1)
+        first, second = told[row, : len(text), : len(text)].nonzero(as_tuple=True)
         values, *errors = (_entries(matrix, row, first, second) for matrix in matrices)
         found.append(tuple(map(Pair, first.tolist(), second.tolist(), values, *errors)))
     return found

@@ -203,25 +203,26 @@ def _collect(texts: Sequence[_Text], width: int, head: GameHead | None) -> Refin
     budget = max(len(text.answers) for text in texts)
     parts, misfit = {}, {}
     for name in GAME_INDICES:
-        columns: list[list[Tensor]] = [[], [], []]
+        columns: list[list[Tensor]] = [[], [], [], []]
         for text in texts:
             for column, part in zip(columns, _sum(text, name, _widening(name, head, len(text.answers))), strict=True):
                 column.append(functional.pad(part.float(), [0, width - text.players] * (part.dim() - 1)))
-        values, stderr, misfit[name] = (torch.cat(column) for column in columns)
-        asked = torch.tensor([float(len(text.answers)) for text in texts])
-        ess = asked.view(-1, *[1] * (values.dim() - 1)).expand_as(values)
+        values, stderr, misfit[name], ess = (torch.cat(column) for column in columns)
         parts[name] = Estimate(values, stderr, ess, budget)
     empty = torch.tensor([float(text.answers[0]) for text in texts])
     spent = [len(text.answers) - 1 for text in texts]
     return Refined(GameValues.of(parts, empty), None if head is None else misfit, spent)
 
 
-def _sum(text: _Text, name: str, widening: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Value and standard error of v, and the part of it that the passes leave; a text that was enumerated is exact."""
+def _sum(text: _Text, name: str, widening: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Value and standard error of v, the part of it that the passes leave, and the number of passes behind each value.
+
+    A text that was enumerated is exact. Of pairs that the game tells nothing of, nothing is told.
+    """
     assert text.found is not None
     found = text.found.by_index[name]
-    left = widening * found.stderr
+    left, asked = widening * found.stderr, torch.full_like(found.values, len(text.answers))
     if text.game is None or text.known:
-        return found.values, left, left
+        return found.values, left, left, asked
     base = text.game.by_index[name]
-    return found.values + base.values, torch.hypot(left, base.stderr.double()), left
+    return found.values + base.values, torch.hypot(left, base.stderr.double()), left, asked * (base.ess > 0)

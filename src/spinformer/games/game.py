@@ -43,15 +43,15 @@ class Game(ABC):
         whole[rows] = coalitions
         return self.evaluate(whole)[rows]
 
-    def toggled(self, row: int, coalitions: Tensor, players: Tensor) -> Tensor:
-        """v(C), and v(C + i) or v(C - i) as i is out or in, of one game: (M, 1 + P), of (M, n) booleans and P columns.
+    def toggled(self, row: int, coalitions: Tensor, sets: Tensor) -> Tensor:
+        """v of C with the players of a set out where they are in, and in where they are out, of one game: (M, P)
 
-        The plain form; a game that is quicker at it overrides it.
+        of M coalitions, (M, n) booleans, and P sets of s columns each, (P, s). The plain form; a game that is quicker
+        at it overrides it.
         """
-        change = torch.zeros(1 + len(players), self.players, dtype=torch.bool, device=coalitions.device)
-        change[torch.arange(len(players)) + 1, players] = True
-        parts = [self.evaluate_rows([row], (one ^ change)[None].to(self.device)) for one in coalitions]
-        return torch.cat(parts)
+        change = torch.zeros(len(sets), self.players, dtype=torch.bool, device=coalitions.device)
+        change[torch.arange(len(sets))[:, None], sets.to(change.device)] = True
+        return torch.cat([self.evaluate_rows([row], (one ^ change)[None].to(self.device)) for one in coalitions])
 
     @full_precision
     def __call__(self, coalitions: Tensor) -> Tensor:

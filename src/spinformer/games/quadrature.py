@@ -1,7 +1,9 @@
 """Shapley and Banzhaf values and interactions of a batch of games, from the same coalitions, each asked once."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,11 +19,13 @@ from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.gaussian import RATIOS, Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
-from spinformer.games.toggles import LONG, PAIRS, pair_count, toggled_values
+from spinformer.games.toggles import LONG, STRONGEST, pair_count, toggled_values
 from spinformer.games.values import GAME_INDICES, GameValues, activity, player_weights
 
 # Coalitions of one game: at first, and at most, where their number follows the error that it leaves.
 FIRST, MOST = 512, 2048
+# Coalitions of a game of many players, and the smallest budget that is enough for it.
+TOGGLED, SMALL = 4096, 512
 # The standard error of a Shapley value that sampling may leave, unless MOST coalitions leave more.
 TOLERANCE = 0.015
 # Players up to which each game is read again with a prior of its own, in which those count that do something.
@@ -49,8 +53,9 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     of players and the seed alone, and each game is asked until its own errors are small, so its values do not depend on
     its batch. The effective sample size is the number of coalitions.
 
-    The Shapley values of a game of more than LONG players are those of `spinformer.games.toggles`. It asks for about as
-    many coalitions again, MOST or `budget`, but for PAIRS[0] pairs at least. A smaller budget than that takes is kept.
+    The values of a game of more than LONG players are those of `spinformer.games.toggles`, for the pairs of its
+    strongest players alone: the others have effective sample size 0. It takes TOGGLED coalitions or `budget`, but for
+    PAIRS[0] pairs at least; a budget smaller than SMALL is kept, and quadrature does what it can.
     """
     checks.instance("game", game, Game)
     checks.positive("tolerance", tolerance)
@@ -59,25 +64,27 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     if budget and budget < 4:
         raise ValueError(f"budget must be 0 or at least 4; got {budget}")
     size, most = (budget, budget) if budget else (FIRST, MOST)
-    rows = list(range(game.batch))
-    values = _evaluate(game, rows, size, int(seed))
-    empty, sizes = values[:, 0], _sizes(game, size)
-    estimates = _empty_estimates(game, values)
-    _estimate(estimates, rows, game, values, size, int(seed))
-    toggled = _toggle(estimates, game, values, most, seed)
-    for row, count in toggled.items():
-        sizes[row] += count
-    while size < most and bool((too_large := _too_large(estimates, rows, toggled, tolerance)).any()):
-        size *= 2
-        rows = [row for row, more in zip(rows, too_large.tolist(), strict=True) if more]
-        values = _evaluate(game, rows, size, int(seed), values[too_large])
+    many = [row for row, count in enumerate(game.counts().tolist()) if count > LONG and most >= SMALL]
+    rows = [row for row in range(game.batch) if row not in many]
+    estimates, sizes = _empty_estimates(game), _sizes(game, size)
+    empty = torch.zeros(game.batch, dtype=game.dtype, device=game.device)
+    for row in many:
+        sizes[row], empty[row] = _toggle(estimates, row, game, budget or TOGGLED, seed)
+    if rows:
+        values = _evaluate(game, rows, size, int(seed))
+        empty[rows] = values[:, 0]
         _estimate(estimates, rows, game, values, size, int(seed))
-        sizes[rows] = _sizes(game, size)[rows]
+        while size < most and bool((too_large := estimates["SV"][1].amax(1)[rows] > tolerance).any()):
+            size *= 2
+            rows = [row for row, more in zip(rows, too_large.tolist(), strict=True) if more]
+            values = _evaluate(game, rows, size, int(seed), values[too_large])
+            _estimate(estimates, rows, game, values, size, int(seed))
+            sizes[rows] = _sizes(game, size)[rows]
     parts = {}
     for name, (mean, stderr) in estimates.items():
         value, error = (game.unbatch(part.to(game.dtype)) for part in (mean, stderr))
-        ess = sizes.to(value).view(-1, *[1] * (mean.dim() - 1)).expand_as(mean)
-        parts[name] = Estimate(value, error, game.unbatch(ess), size)
+        ess = sizes.to(mean).view(-1, *[1] * (mean.dim() - 1)) * stderr.isfinite()
+        parts[name] = Estimate(value, error, game.unbatch(ess.to(value)), size)
     return GameValues.of(parts, game.unbatch(empty))
 
 
@@ -86,25 +93,17 @@ def _sizes(game: Game, size: int) -> Tensor:
     return torch.tensor([min(size, 2 ** min(count, 62)) for count in game.counts().tolist()])
 
 
-def _too_large(estimates: Estimates, rows: Sequence[int], toggled: Mapping[int, int], tolerance: float) -> Tensor:
-    """Which of these games need more coalitions: a Shapley value has too large an error, and it was not toggled."""
-    largest = estimates["SV"][1].amax(1)
-    done = torch.tensor([row in toggled for row in rows], device=largest.device)
-    return (largest[rows] > tolerance) & ~done
-
-
-def _toggle(estimates: Estimates, game: Game, values: Tensor, most: int, seed: Tensor) -> dict[int, int]:
-    """Set the Shapley values of games of more than LONG players; the number of coalitions that each took, by row."""
-    columns, taken = _columns(game), {}
-    for row, where in enumerate(columns):
-        count = len(where)
-        if count > LONG and most >= min(MOST, 2 * PAIRS[0] * (count + 1)):
-            pairs = pair_count(count, most)
-            value, stderr = toggled_values(game, row, where, pairs, seed)
-            shared = share_out(value, (values[row, 1] - values[row, 0]).double())
-            _set(estimates, [row], where, {"SV": (shared[None], stderr[None])})
-            taken[row] = 2 * pairs * (count + 1)
-    return taken
+def _toggle(estimates: Estimates, row: int, game: Game, budget: int, seed: Tensor) -> tuple[int, Tensor]:
+    """Set the estimates of a game of many players; the number of coalitions that it took, and v of the empty one."""
+    where = _columns(game)[row]
+    pairs = pair_count(len(where), budget)
+    found = toggled_values(game, row, where, pairs, seed)
+    ends = torch.zeros(1, 2, game.players, dtype=torch.bool)
+    ends[0, 1, where] = True
+    empty, whole = game.evaluate_rows([row], ends.to(game.device))[0].unbind()
+    found["SV"] = (share_out(found["SV"][0], (whole - empty).double()), found["SV"][1])
+    _set(estimates, [row], where, {name: [part[None] for part in parts] for name, parts in found.items()})
+    return 2 * pairs * (1 + len(where) + math.comb(STRONGEST, 2)), empty
 
 
 def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tensor | None = None) -> Tensor:
@@ -122,12 +121,11 @@ def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tens
     return values if known is None else torch.cat([known, values], 1)
 
 
-def _empty_estimates(game: Game, values: Tensor) -> Estimates:
+def _empty_estimates(game: Game) -> Estimates:
     """Zeros, for means and standard errors of GAME_INDICES: (B, n) or (B, n, n) each."""
-    return {
-        name: [values.new_zeros(game.batch, *[game.players] * INDICES[name].order, dtype=torch.float64) for _ in "ms"]
-        for name in GAME_INDICES
-    }
+    shapes = {name: (game.batch, *[game.players] * INDICES[name].order) for name in GAME_INDICES}
+    options: dict[str, Any] = {"dtype": torch.float64, "device": game.device}
+    return {name: [torch.zeros(shape, **options) for _ in "ms"] for name, shape in shapes.items()}
 
 
 def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Tensor, size: int, seed: int) -> None:

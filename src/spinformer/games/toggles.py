@@ -1,9 +1,11 @@
-"""Shapley values of a game of many players: what each of them adds to a few coalitions.
+"""Values of a game of many players: what each of them adds to a few coalitions.
 
     phi_i = E over q of E over C of [v(C + i) - v(C - i)],   every player in C with probability q, q uniform on 0 .. 1
 
 One of the two is v(C) itself, so n + 1 coalitions tell what every player adds to C. Few coalitions of so many players
-would tell little more than the prior of `spinformer.games.gaussian` about each.
+would tell little more than the prior of `spinformer.games.gaussian` about each. Interactions are second differences, of
+the STRONGEST players: those of all n (n - 1) / 2 pairs would be too many. Banzhaf's indices are the same means at
+q = 1/2; they are read off the coalitions near it.
 
 Coalitions come with their complements, in whose mean interactions of two players cancel. Near-empty and near-full ones
 differ most from the others: q = sin^2(pi u / 2) is denser there, with weights pi sqrt(q (1 - q)), and u is stratified.
@@ -16,13 +18,18 @@ from torch import Tensor
 
 from spinformer._base.rng import uniforms
 from spinformer.games.game import Game
+from spinformer.games.values import GAME_INDICES
 
 # Players from which this takes less time for the same error than quadrature (docs/concepts/refinement.md).
 LONG = 100
 # Pairs of coalitions: at least, for the standard error, and at most.
 PAIRS = (4, 8)
-# Student's t of 95%, over that of many degrees of freedom, for so many pairs less 1.
-STUDENT = {3: 1.624, 4: 1.417, 5: 1.312, 6: 1.248, 7: 1.206}
+# Players whose interactions with each other are told.
+STRONGEST = 12
+# How near to 1/2 the u of a pair of coalitions is that tells of Banzhaf's indices: a standard deviation.
+NEAR = 0.15
+# Student's t of 95%, over that of many degrees of freedom, for so many of them.
+STUDENT = {1: 6.483, 2: 2.195, 3: 1.624, 4: 1.417, 5: 1.312, 6: 1.248, 7: 1.206}
 
 
 def pair_count(players: int, evaluations: int) -> int:
@@ -30,28 +37,70 @@ def pair_count(players: int, evaluations: int) -> int:
     return min(max(evaluations // (2 * (players + 1)), PAIRS[0]), PAIRS[1])
 
 
-def toggled_values(game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor) -> tuple[Tensor, Tensor]:
-    """Shapley values of one game of the batch and their standard errors, (n,) each, in float64.
+def toggled_values(
+    game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor, strong: Tensor | None = None
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Values and standard errors of GAME_INDICES of one game of the batch, (n,) or (n, n) each, in float64.
 
-    columns: of its players; pairs: of coalitions, a number in PAIRS. The standard errors have Student's factor.
+    columns: of its n players; pairs: of coalitions, a number in PAIRS; strong: players, numbers below n, whose
+    interactions are told, by default the STRONGEST. The standard errors have Student's factor. Pairs of which nothing
+    is told have the value 0 and an infinite standard error.
     """
-    drawn, weights = contexts(len(columns), pairs, seed)
+    drawn, place = contexts(len(columns), pairs, seed)
     coalitions = torch.zeros(len(drawn), game.players, dtype=torch.bool)
     coalitions[:, columns] = drawn
-    values = game.toggled(row, coalitions, columns).double()  # (2 pairs, 1 + n)
-    change = values[:, 1:] - values[:, :1]
-    added = torch.where(drawn.to(change.device), -change, change)  # v(C + i) - v(C - i)
-    means = added.unflatten(0, (pairs, 2)).mean(1)
-    part = (weights / weights.sum()).to(means.device)[:, None]
-    value = (part * means).sum(0)
-    spread = (part * (means - value)).square().sum(0).detach() * pairs / (pairs - 1)
-    return value, STUDENT[pairs - 1] * spread.sqrt()
+    base = game.evaluate_rows([row], coalitions[None].to(game.device))[0, :, None].double()  # (2 pairs, 1)
+    sign = (1 - 2 * drawn.double()).to(base.device)
+    singles = game.toggled(row, coalitions, columns[:, None]).double()  # (2 pairs, n)
+    added = sign * (singles - base)  # v(C + i) - v(C - i)
+    weights = {name: _weights(name, place).to(base.device) for name in GAME_INDICES}
+    found = {name: _mean(added, weights[name]) for name in ("SV", "BV")}
+    if strong is None:
+        strong = found["SV"][0].detach().abs().topk(min(STRONGEST, len(columns))).indices.sort().values
+    sets = torch.combinations(strong, 2)
+    first, second = sets.unbind(1)
+    doubles = game.toggled(row, coalitions, columns[sets.cpu()]).double()
+    both = sign[:, first] * sign[:, second] * (doubles - singles[:, first] - singles[:, second] + base)
+    for name in ("BII", "SII"):
+        found[name] = _between(len(columns), first, second, *_mean(both, weights[name]))
+    return found
 
 
 def contexts(players: int, pairs: int, seed: Tensor) -> tuple[Tensor, Tensor]:
-    """Coalitions, each followed by its complement, (2 pairs, n), and the weight of each pair, (pairs,)."""
+    """Coalitions, each followed by its complement, (2 pairs, n), and u of the first of each pair, (pairs,)."""
     numbers = uniforms(seed, 1, pairs, players + 1, torch.device("cpu"))[0].double()
     place = (torch.arange(pairs) + numbers[:, 0]) / (2 * pairs)  # half of 0 .. 1: complements have the other half
-    chance = (math.pi / 2 * place).sin().square()
-    half = numbers[:, 1:] < chance[:, None]
-    return torch.stack([half, ~half], 1).flatten(0, 1), math.pi * (chance * (1 - chance)).sqrt()
+    half = numbers[:, 1:] < _chance(place)[:, None]
+    return torch.stack([half, ~half], 1).flatten(0, 1), place
+
+
+def _chance(place: Tensor) -> Tensor:
+    """q = sin^2(pi u / 2)"""
+    return (math.pi / 2 * place).sin().square()
+
+
+def _weights(index: str, place: Tensor) -> Tensor:
+    """Of each pair of coalitions, with the sum 1."""
+    if index in ("BV", "BII"):
+        weights = (((place - 0.5) / NEAR).square() * -0.5).exp()
+    else:
+        chance = _chance(place)
+        weights = (chance * (1 - chance)).sqrt()
+    return weights / weights.sum()
+
+
+def _mean(each: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean over pairs of coalitions, from (2 pairs, N), and its standard error: (N,) each."""
+    pairs, part = len(weights), weights[:, None]
+    means = each.unflatten(0, (pairs, 2)).mean(1)
+    value = (part * means).sum(0)
+    count = float(1 / weights.square().sum())  # of pairs of equal weights that would tell as much
+    spread = (part * (means - value)).square().sum(0).detach() * count / max(count - 1, 0.5)
+    return value, STUDENT[min(max(round(count) - 1, 1), max(STUDENT))] * spread.sqrt()
+
+
+def _between(players: int, first: Tensor, second: Tensor, value: Tensor, stderr: Tensor) -> tuple[Tensor, Tensor]:
+    """Matrices (n, n) of what is known of some pairs of players."""
+    at = (torch.cat([first, second]), torch.cat([second, first]))
+    errors = torch.full((players, players), math.inf, dtype=stderr.dtype, device=stderr.device).fill_diagonal_(0)
+    return value.new_zeros(players, players).index_put(at, value.repeat(2)), errors.index_put(at, stderr.repeat(2))

@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -18,28 +20,60 @@ if TYPE_CHECKING:
 RANGE = 8.0
 # Weight of the empty coalition, beside which every word counts.
 FLOOR = 1e-3
+# Products e^{q_i . k_j} v_j of one text that are kept, at most: those of some 100 words.
+PRODUCTS = 2**21
 
 
-class Attending(NamedTuple):
+@dataclass(frozen=True)
+class Attending:
     """What one pass over B texts of W words gives, for every coalition.
 
-    values: e^{q_i . k_j} v_j, (B, 1 + W, W H d / H), j first, then i; weights: e^{q_i . k_j}, (B, 1 + W, W H); j = 0 is
-    the context, which is in every coalition; words: a_i, (B, W, d); query: z_0, (B, d).
+    weights: e^{q_i . k_j}, (B, H, W, 1 + W), i first; values: v_j, (B, H, 1 + W, d / H); j = 0 is the context, which is
+    in every coalition; words: a_i, (B, W, d); query: z_0, (B, d).
     """
 
-    values: Tensor
     weights: Tensor
+    values: Tensor
     words: Tensor
     query: Tensor
 
+    @property
+    def short(self) -> bool:
+        """Whether the products e^{q_i . k_j} v_j are few enough to be kept: then sums over j are matrix products."""
+        return (1 + self.words.shape[1]) * self.words[0].numel() <= PRODUCTS
+
+    @cached_property
+    def products(self) -> Tensor:
+        """e^{q_i . k_j} v_j, (B, 1 + W, W d), j first."""
+        return (self.weights[..., None] * self.values[:, :, None]).permute(0, 3, 2, 1, 4).flatten(2)
+
+    def sums(self, members: Tensor) -> tuple[Tensor, Tensor]:
+        """Over j in each coalition, (B, K, W) numbers 0 or 1: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
+        if self.short:
+            return sums(self.weights, self.products, members)
+        with_context = functional.pad(members, (1, 0), value=1.0)[:, :, None, None]  # (B, K, 1, 1, 1 + W)
+        total = (self.weights[:, None] @ with_context.mT).squeeze(-1).mT
+        parts = [(self.weights * each) @ self.values for each in with_context.unbind(1)]  # K times (B, H, W, d / H)
+        return total, torch.stack(parts, 1).transpose(2, 3).flatten(3)
+
+    def by_player(self, groups: Tensor, always: Tensor, players: int) -> tuple[Tensor, Tensor]:
+        """Weights, (B, H, W, 1 + n), and products, (B, 1 + n, W d), summed over the words of each of n players.
+
+        groups: (B, W), the player of each word; always: (B, W), true for words that count to the context.
+        """
+        owner = functional.pad(torch.where(always, 0, torch.where(groups < 0, players + 1, groups + 1)), (1, 0))
+        weights, products = [], []
+        for row, each in enumerate(owner):
+            own = [(each == player).nonzero().squeeze(1) for player in range(players + 1)]
+            weights.append(torch.stack([self.weights[row][..., words].sum(-1) for words in own], -1))
+            moved = [self.weights[row][..., words] @ self.values[row][:, words] for words in own]  # (H, W, d / H)
+            products.append(torch.stack(moved).transpose(1, 2).flatten(1))
+        return torch.stack(weights), torch.stack(products)
+
     def select(self, rows: Sequence[int], words: int) -> "Attending":
         """Of these texts, with their first `words` words alone."""
-        total = self.words.shape[1]
-        kept = []
-        for part in (self.values, self.weights):
-            by_word = part[rows, : 1 + words].unflatten(-1, (total, -1))  # (b, 1 + words, W, ...)
-            kept.append(by_word[:, :, :words].flatten(2))
-        return Attending(kept[0], kept[1], self.words[rows, :words], self.query[rows])
+        weights, values = self.weights[rows, :, :words, : 1 + words], self.values[rows, :, : 1 + words]
+        return Attending(weights, values, self.words[rows, :words], self.query[rows])
 
 
 class AttendingMap(nn.Module):
@@ -70,9 +104,7 @@ class AttendingMap(nn.Module):
             torch.cat([first[:, None], rest], 1) for first, rest in ((context_key, key), (context_value, value))
         )
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
-        weight = bounded_exp(query @ key.mT / math.sqrt(query.shape[-1]))  # (B, H, W, 1 + W)
-        moved = (weight[..., None] * value[:, :, None]).permute(0, 3, 2, 1, 4)  # (B, 1 + W, W, H, d / H)
-        return Attending(moved.flatten(2), weight.permute(0, 3, 2, 1).flatten(2), own, start)
+        return Attending(bounded_exp(query @ key.mT / math.sqrt(query.shape[-1])), value, own, start)
 
 
 class AttendingReadout(nn.Module):
@@ -101,46 +133,45 @@ class AttendingReadout(nn.Module):
     @full_precision
     def forward(self, features: Attending, members: Tensor) -> Tensor:
         """(B, K, classes) of coalitions, (B, K, W) numbers 0 or 1."""
-        with_context = functional.pad(members, (1, 0), value=1.0)
-        return self._read(features, members, with_context @ features.weights, with_context @ features.values)
+        return self.read(features, members, *features.sums(members))
 
-    @full_precision
-    def toggled(self, features: Attending, members: Tensor, words: Tensor, size: int) -> list[Tensor]:
-        """(B, k, classes) of coalitions that differ from one, (B, W), by a word each, `size` of them at a time.
-
-        words: their numbers, (K,). The sums over the one coalition are made once; each of the others adds a row of a
-        matrix to them, or takes it away.
-        """
-        with_context = functional.pad(members, (1, 0), value=1.0)[:, None]
-        weights, values = with_context @ features.weights, with_context @ features.values
-        scores = []
-        for part in words.split(size):
-            sign = 1 - 2 * members[:, part, None]  # (B, k, 1)
-            each = members[:, None].expand(-1, len(part), -1).clone()
-            each[:, torch.arange(len(part)), part] += sign[..., 0]
-            total = weights + sign * features.weights[:, 1 + part]
-            scores.append(self._read(features, each, total, values + sign * features.values[:, 1 + part]))
-        return scores
-
-    def _read(self, features: Attending, members: Tensor, total: Tensor, moved: Tensor) -> Tensor:
-        """From the sums over the members of each coalition: of weights, (B, K, W H), and of values, (B, K, W d)."""
-        words = members.shape[-1]
-        total = total.unflatten(-1, (words, self.heads))
-        mixed = moved.unflatten(-1, (words, self.heads, -1)) / total[..., None]
+    def read(self, features: Attending, members: Tensor, total: Tensor, moved: Tensor) -> Tensor:
+        """From the sums over the members of each coalition: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
+        mixed = moved.unflatten(-1, (self.heads, -1)) / total[..., None]
         inner = functional.gelu(mixed.flatten(3) + features.words[:, None])  # h, (B, K, W, d)
         inner = inner.unflatten(-1, (self.heads, -1))  # (B, K, W, H, d / H)
         state = features.query[:, None]  # the same for all coalitions until words are read
         scale = 1 / math.sqrt(inner.shape[-1])
-        for norm, query, output, feed in zip(self.norms, self.queries, self.outputs, self.forwards, strict=True):
+        for step in range(len(self.norms)):
             # Products of many tiny matrices are slow on a CPU, so these are written as sums.
-            asked = query(norm(state)).unflatten(-1, (self.heads, -1))[:, :, None]  # (B, K, 1, H, d / H)
+            asked = self.ask(step, state)[:, :, None]  # (B, K, 1, H, d / H)
             weight = bounded_exp((inner * asked).sum(-1) * scale) * members[..., None]  # (B, K, W, H)
             total = weight.sum(2) + FLOOR
             read = (weight[..., None] * inner).sum(2) / total[..., None]
-            state = state + output(torch.cat([read.flatten(2), total.log()], -1))
-            state = state + feed(state)
+            state = self.move(step, state, read, total)
         scores: Tensor = self.last(state)
         return scores
+
+    def ask(self, step: int, state: Tensor) -> Tensor:
+        """Q_l z_l, (..., H, d / H), of states (..., d)."""
+        asked: Tensor = self.queries[step](self.norms[step](state))
+        return asked.unflatten(-1, (self.heads, -1))
+
+    def move(self, step: int, state: Tensor, read: Tensor, total: Tensor) -> Tensor:
+        """z_{l+1}, (..., d), from what was read, (..., H, d / H), and S, (..., H)."""
+        state = state + self.outputs[step](torch.cat([read.flatten(-2), total.log()], -1))
+        moved: Tensor = state + self.forwards[step](state)
+        return moved
+
+
+def sums(weights: Tensor, products: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
+    """Over the members of coalitions, (B, K, n): of weights, (B, H, W, 1 + n), and of products, (B, 1 + n, W d).
+
+    (B, K, W, H) and (B, K, W, d)
+    """
+    with_context = functional.pad(members, (1, 0), value=1.0)
+    total = (with_context @ weights.flatten(1, 2).mT).unflatten(-1, weights.shape[1:3])
+    return total.mT.contiguous(), (with_context @ products).unflatten(-1, (weights.shape[2], -1))
 
 
 def bounded_exp(score: Tensor) -> Tensor:

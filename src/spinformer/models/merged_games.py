@@ -3,15 +3,18 @@
 v(S) = v_words(all words of the players of S, and those of no player)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from spinformer._base.precision import full_precision
 from spinformer.data.players import groups_of
 from spinformer.data.words import Words
+from spinformer.models.attending import Attending, sums
 from spinformer.models.predicted_games import PredictedGames
 
 
@@ -19,43 +22,60 @@ from spinformer.models.predicted_games import PredictedGames
 class Merged:
     """What a readout of words needs of B texts, and which player each word belongs to.
 
-    features: of the words; groups: (B, W), -1 for words of no player; always: (B, W), 1 for those of them that are
-    real words, which are in every coalition.
+    features: of the words; groups: (B, W), -1 for words of no player; always: (B, W), true for those of them that are
+    real words, which are in every coalition; players: their number.
     """
 
     features: Any
     groups: Tensor
     always: Tensor
+    players: int
 
     @property
-    def values(self) -> Tensor:
-        """The largest tensor among the features, by which coalitions are put into blocks."""
-        values: Tensor = self.features if isinstance(self.features, Tensor) else self.features.values
-        return values
+    def words(self) -> Tensor:
+        """Of the features, by which coalitions are put into blocks."""
+        words: Tensor = self.features if isinstance(self.features, Tensor) else self.features.words
+        return words
+
+    @cached_property
+    def by_player(self) -> tuple[Tensor, Tensor] | None:
+        """What long texts in the attending form sum over players instead of words."""
+        if not isinstance(self.features, Attending) or self.features.short:
+            return None
+        return self.features.by_player(self.groups, self.always, self.players)
 
     def select(self, rows: Sequence[int], players: int) -> "Merged":
-        """Of these texts; their words all stay."""
+        """Of these texts, with their first players; their words all stay."""
         whole, words = self.features, self.groups.shape[1]
         features = whole[rows] if isinstance(whole, Tensor) else whole.select(rows, words)
-        return Merged(features, self.groups[rows], self.always[rows])
+        return Merged(features, self.groups[rows], self.always[rows], players)
 
 
 @dataclass(frozen=True)
 class MergedReadout:
     """g of coalitions of players: readout, g of coalitions of words."""
 
-    readout: Callable[[Any, Tensor], Tensor]
+    readout: Any
 
     def __call__(self, features: Merged, members: Tensor) -> Tensor:
         """(B, K, classes) of coalitions of players, (B, K, players) numbers 0 or 1."""
         groups = features.groups[:, None].expand(-1, members.shape[1], -1)
-        words = members.gather(2, groups.clamp_min(0))
-        return self.readout(features.features, torch.where(groups >= 0, words, features.always[:, None].to(members)))
+        own = members.gather(2, groups.clamp_min(0))
+        words = torch.where(groups >= 0, own, features.always[:, None].to(members))
+        if features.by_player is None:
+            scores: Tensor = self.readout(features.features, words)
+            return scores
+        return self._by_player(features.features, words, *sums(*features.by_player, members))
+
+    @full_precision
+    def _by_player(self, features: Attending, words: Tensor, total: Tensor, moved: Tensor) -> Tensor:
+        scores: Tensor = self.readout.read(features, words, total, moved)
+        return scores
 
 
 def merge(games: PredictedGames, players: Words) -> PredictedGames:
     """The games of the players, from those of their words, `players.parts`."""
     groups = groups_of(players).to(games.mask.device)
-    features = Merged(games.features, groups, games.mask & (groups < 0))
     mask = players.mask.to(games.mask.device)
+    features = Merged(games.features, groups, games.mask & (groups < 0), mask.shape[1])
     return replace(games, readout=MergedReadout(games.readout), features=features, mask=mask)

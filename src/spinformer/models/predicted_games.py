@@ -11,11 +11,15 @@ from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer.games.game import Game
 from spinformer.games.quadrature import TOLERANCE
+from spinformer.models.attending import AttendingReadout
 from spinformer.models.outputs import answers_of, offsets_of, value_of
+from spinformer.models.toggling import toggled_scores
 
 # Numbers that the readout of a block of coalitions makes at once: on a GPU, and on a CPU, where they should fit into
 # its cache.
 BLOCK = (2**27, 2**21)
+# Coalitions of a very long text in a block at least: its features are read from memory once for each block.
+LEAST = 16
 
 
 @dataclass(frozen=True)
@@ -86,21 +90,21 @@ class PredictedGame(Game):
         return self._from_scores([self.games.readout(self.games.features, block) for block in blocks])
 
     @full_precision
-    def toggled(self, row: int, coalitions: Tensor, players: Tensor) -> Tensor:
-        """Where the readout is quicker at it: without summing every coalition anew."""
-        by_toggle = getattr(self.games.readout, "toggled", None)
-        if by_toggle is None:
-            return super().toggled(row, coalitions, players)
+    def toggled(self, row: int, coalitions: Tensor, sets: Tensor) -> Tensor:
+        """To first order in what a word changes in the others, where that is little (`spinformer.models.toggling`)."""
+        if not isinstance(self.games.readout, AttendingReadout):
+            return super().toggled(row, coalitions, sets)
         one = self._only([row])
-        features, whole = one.games.features, coalitions.to(one.device, one.dtype)
-        players, size = players.to(one.device), one._block()
-        scores = [part for members in whole for part in by_toggle(features, members[None], players, size)]
-        rest = one._from_scores(scores).view(len(whole), len(players))
-        return torch.cat([one.evaluate(whole[None]).mT, rest], 1)
+        whole = coalitions.to(one.device, one.dtype)
+        scores = toggled_scores(self.games.readout, one.games.features, whole, sets.to(one.device))
+        return one._from_scores([scores.flatten(0, 1)[None]]).view(len(whole), -1)
 
     def _block(self) -> int:
         """Coalitions at a time."""
-        return max(1, BLOCK[self.device.type == "cpu"] // max(1, self.batch * _width(self.games.features)))
+        features = self.games.features
+        words = features if isinstance(features, Tensor) else features.words  # (B, W, d)
+        width = words.shape[-1] if words is features else words[0].numel()
+        return max(1, LEAST // self.batch, BLOCK[self.device.type == "cpu"] // max(1, self.batch * width))
 
     def _from_scores(self, scores: Sequence[Tensor]) -> Tensor:
         """v, (B, K), from g, (B, k, classes), of blocks of coalitions."""
@@ -121,8 +125,3 @@ class PredictedGame(Game):
         part = PredictedGame(self.games.select(rows, self.players), self.target[rows])
         part.offset = None if self.offset is None else self.offset[rows]
         return part
-
-
-def _width(features: Any) -> int:
-    """Numbers that a readout makes for each coalition of a text."""
-    return int(features.shape[-1] if isinstance(features, Tensor) else features.values.shape[-1])
