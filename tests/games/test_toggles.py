@@ -4,8 +4,18 @@ import pytest
 import torch
 
 from spinformer.games import NormGame, SumGame, TableGame, exact_values
-from spinformer.games.quadrature import estimate_all
-from spinformer.games.toggles import LONG, PAIRS, STRONGEST, STUDENT, contexts, pair_count, toggled_values
+from spinformer.games.quadrature import OWN, estimate_all
+from spinformer.games.toggles import (
+    LONG,
+    PAIRS,
+    STRONGEST,
+    STUDENT,
+    contexts,
+    pair_count,
+    strongest,
+    toggled_pairs,
+    toggled_values,
+)
 
 
 def readout(sums: torch.Tensor) -> torch.Tensor:
@@ -102,6 +112,25 @@ def test_many_players_add_up_in_any_batch() -> None:
     assert int((told > 0).sum()) == STRONGEST * (STRONGEST - 1) // 2
     assert set(told.unique().tolist()) == {0.0, taken}
     assert float(together.shapley.values[1, ~mask[1]].abs().max()) == 0
+
+
+def test_interactions_of_some_players() -> None:
+    """More than OWN players, and no more than LONG: Shapley values by quadrature, pairs of the strongest by toggles."""
+    players = OWN + 5
+    game = SumGame(vectors(2, players), readout)
+    found = estimate_all(game, 512, seed=3)
+    for row in range(2):
+        strong = strongest(found.shapley.values[row])
+        expected = toggled_pairs(game, row, torch.arange(players), 4, torch.tensor(3), strong)
+        for index in ("SII", "BII"):
+            value, stderr = expected[index]
+            torch.testing.assert_close(found.by_index[index].values[row], value)
+            torch.testing.assert_close(found.by_index[index].stderr[row], stderr)
+        together = toggled_values(game, row, torch.arange(players), 4, torch.tensor(3), strong)
+        torch.testing.assert_close(together["SII"], expected["SII"])
+    gain = game(torch.ones(1, players, dtype=torch.bool)) - game(torch.zeros(1, players, dtype=torch.bool))
+    torch.testing.assert_close(found.shapley.values.sum(1), gain[:, 0], rtol=0, atol=1e-9)
+    assert int(found.shapley.ess[0, 0]) == 512 + 8 * (1 + STRONGEST + STRONGEST * (STRONGEST - 1) // 2)
 
 
 def test_a_small_budget_is_kept_to() -> None:

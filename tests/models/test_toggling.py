@@ -4,12 +4,17 @@ import pytest
 import torch
 
 from spinformer.games import Game
-from spinformer.models import toggling
+from spinformer.models import attending, toggling
 from spinformer.models.attending import Attending, AttendingReadout, bounded_exp
 from spinformer.models.game_head import GameHeadConfig
 from spinformer.models.predicted_games import PredictedGames
 
 HEADS, PART = 3, 4
+
+
+@pytest.fixture(autouse=True)
+def all_texts_are_long(monkeypatch):
+    monkeypatch.setattr(attending, "PRODUCTS", 0)
 
 
 def games(words: int, spread: float, texts: int = 1) -> PredictedGames:

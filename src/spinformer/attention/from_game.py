@@ -20,7 +20,8 @@ from spinformer.games import (
 )
 from spinformer.games.named_proposals import proposal_of
 from spinformer.games.norm import Sums
-from spinformer.games.one_pass import PLAYER_INDICES, estimate_norm_pairs
+from spinformer.games.one_pass import estimate_norm_pairs
+from spinformer.games.values import PLAYER_INDICES
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField
 
 

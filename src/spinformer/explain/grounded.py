@@ -16,8 +16,7 @@ from spinformer.attention.hamiltonian import Units
 from spinformer.attention.settings import Settings
 from spinformer.data.words import Words
 from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all, estimate_values
-from spinformer.games.one_pass import PLAYER_INDICES
-from spinformer.games.values import GAME_INDICES
+from spinformer.games.values import GAME_INDICES, PLAYER_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
 from spinformer.models.merged_games import merge

@@ -11,6 +11,9 @@ from spinformer._base.once import once
 from spinformer._base.precision import full_precision, widen
 from spinformer.games.twins import Ranks, column_ranks, content_ranks
 
+# Memberships of toggled coalitions that are evaluated at once, by the plain form.
+TOGGLES = 2**22
+
 
 class Game(ABC):
     """Delta_i v(C) = v(C + i) - v(C)                                     NGT Eq. 1
@@ -51,7 +54,9 @@ class Game(ABC):
         """
         change = torch.zeros(len(sets), self.players, dtype=torch.bool, device=coalitions.device)
         change[torch.arange(len(sets))[:, None], sets.to(change.device)] = True
-        return torch.cat([self.evaluate_rows([row], (one ^ change)[None].to(self.device)) for one in coalitions])
+        parts = coalitions.split(max(1, TOGGLES // max(1, change.numel())))
+        whole = [(part[:, None] ^ change).flatten(0, 1)[None].to(self.device) for part in parts]
+        return torch.cat([self.evaluate_rows([row], part)[0] for part in whole]).view(len(coalitions), len(sets))
 
     @full_precision
     def __call__(self, coalitions: Tensor) -> Tensor:

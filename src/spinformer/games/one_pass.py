@@ -17,11 +17,10 @@ from spinformer.games.indices import INDICES
 from spinformer.games.norm import NormGame, Sums
 from spinformer.games.proposals import SizeWeighted
 from spinformer.games.twins import mean_of_twin_pairs, mean_of_twins
+from spinformer.games.values import PLAYER_INDICES
 from spinformer.kernels.chances import chances_of
 from spinformer.kernels.controlled_pairs import can_control_pairs, control_pairs
 from spinformer.kernels.players import can_value_players, value_players
-
-PLAYER_INDICES = ("SV", "BV")
 
 
 class NormValues(NamedTuple):

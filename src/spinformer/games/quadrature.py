@@ -19,8 +19,8 @@ from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.gaussian import RATIOS, Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
-from spinformer.games.toggles import LONG, STRONGEST, pair_count, toggled_values
-from spinformer.games.values import GAME_INDICES, GameValues, activity, player_weights
+from spinformer.games.toggles import LONG, STRONGEST, pair_count, strongest, toggled_pairs, toggled_values
+from spinformer.games.values import GAME_INDICES, PLAYER_INDICES, GameValues, activity, player_weights
 
 # Coalitions of one game: at first, and at most, where their number follows the error that it leaves.
 FIRST, MOST = 512, 2048
@@ -53,9 +53,10 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     of players and the seed alone, and each game is asked until its own errors are small, so its values do not depend on
     its batch. The effective sample size is the number of coalitions.
 
-    The values of a game of more than LONG players are those of `spinformer.games.toggles`, for the pairs of its
-    strongest players alone: the others have effective sample size 0. It takes TOGGLED coalitions or `budget`, but for
-    PAIRS[0] pairs at least; a budget smaller than SMALL is kept, and quadrature does what it can.
+    Interactions of more than OWN players, and all values of more than LONG, are those of `spinformer.games.toggles`,
+    which tells of the pairs of the strongest players alone: the others have effective sample size 0. It takes TOGGLED
+    coalitions or `budget`, but for PAIRS[0] pairs at least; a budget smaller than SMALL is kept, and quadrature does
+    what it can.
     """
     checks.instance("game", game, Game)
     checks.positive("tolerance", tolerance)
@@ -64,7 +65,9 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     if budget and budget < 4:
         raise ValueError(f"budget must be 0 or at least 4; got {budget}")
     size, most = (budget, budget) if budget else (FIRST, MOST)
-    many = [row for row, count in enumerate(game.counts().tolist()) if count > LONG and most >= SMALL]
+    counts = game.counts().tolist()
+    many = [row for row, count in enumerate(counts) if count > LONG and most >= SMALL]
+    some = [row for row, count in enumerate(counts) if OWN < count <= LONG and most >= SMALL]
     rows = [row for row in range(game.batch) if row not in many]
     estimates, sizes = _empty_estimates(game), _sizes(game, size)
     empty = torch.zeros(game.batch, dtype=game.dtype, device=game.device)
@@ -80,6 +83,8 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
             values = _evaluate(game, rows, size, int(seed), values[too_large])
             _estimate(estimates, rows, game, values, size, int(seed))
             sizes[rows] = _sizes(game, size)[rows]
+    for row in some:
+        sizes[row] += _toggle_pairs(estimates, row, game, budget or TOGGLED, seed)
     parts = {}
     for name, (mean, stderr) in estimates.items():
         value, error = (game.unbatch(part.to(game.dtype)) for part in (mean, stderr))
@@ -104,6 +109,16 @@ def _toggle(estimates: Estimates, row: int, game: Game, budget: int, seed: Tenso
     found["SV"] = (share_out(found["SV"][0], (whole - empty).double()), found["SV"][1])
     _set(estimates, [row], where, {name: [part[None] for part in parts] for name, parts in found.items()})
     return 2 * pairs * (1 + len(where) + math.comb(STRONGEST, 2)), empty
+
+
+def _toggle_pairs(estimates: Estimates, row: int, game: Game, budget: int, seed: Tensor) -> int:
+    """Set the interactions of a game whose Shapley values are known; the number of coalitions that it took."""
+    where = _columns(game)[row]
+    strong = strongest(estimates["SV"][0][row, where.to(game.device)])
+    pairs = pair_count(len(strong) + math.comb(len(strong), 2), budget)
+    found = toggled_pairs(game, row, where, pairs, seed, strong)
+    _set(estimates, [row], where, {name: [part[None] for part in parts] for name, parts in found.items()})
+    return 2 * pairs * (1 + len(strong) + math.comb(len(strong), 2))
 
 
 def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tensor | None = None) -> Tensor:
@@ -172,7 +187,10 @@ def _set(estimates: Estimates, rows: Sequence[int], columns: Tensor, found: Mapp
 
 
 def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
-    """Mean and standard error of GAME_INDICES for games of equally many players, who count alike."""
+    """Mean and standard error of GAME_INDICES for games of equally many players, who count alike.
+
+    Without those of pairs, where they are toggled.
+    """
     players = design.shape[1]
     if len(design) == 2**players:  # none and all come first, then the others in the order of a table
         game = TableGame(torch.cat([values[:, :1], values[:, 2:], values[:, 1:2]], 1).double())
@@ -182,10 +200,11 @@ def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> dict[s
     quadrature = _quadrature(*key)
     coefficients = quadrature.coefficients(values)
     scale = _scale(quadrature, values, coefficients)
-    errors = {name: _times(_deviations(name, *key), scale) for name in GAME_INDICES}
-    needed = ("SV", "SII") if players <= OWN else GAME_INDICES  # the others are read again
+    told = PLAYER_INDICES if players > OWN and size >= SMALL else GAME_INDICES  # pairs are toggled
+    errors = {name: _times(_deviations(name, *key), scale) for name in told}
+    needed = ("SV", "SII") if players <= OWN else told  # the others are read again
     means = {name: quadrature.values(name, coefficients) for name in needed}
-    return {name: (means.get(name, torch.zeros_like(errors[name])), errors[name]) for name in GAME_INDICES}
+    return {name: (means.get(name, torch.zeros_like(errors[name])), errors[name]) for name in told}
 
 
 def _estimate_own(

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from spinformer._base.rng import uniforms
 from spinformer.games.game import Game
-from spinformer.games.values import GAME_INDICES
 
 # Players from which this takes less time for the same error than quadrature (docs/concepts/refinement.md).
 LONG = 100
@@ -31,6 +30,9 @@ NEAR = 0.15
 # Student's t of 95%, over that of many degrees of freedom, for so many of them.
 STUDENT = {1: 6.483, 2: 2.195, 3: 1.624, 4: 1.417, 5: 1.312, 6: 1.248, 7: 1.206}
 
+# By the name of the index: values and standard errors.
+Values = dict[str, tuple[Tensor, Tensor]]
+
 
 def pair_count(players: int, evaluations: int) -> int:
     """Pairs of coalitions within so many evaluations, as many as PAIRS allows."""
@@ -39,30 +41,71 @@ def pair_count(players: int, evaluations: int) -> int:
 
 def toggled_values(
     game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor, strong: Tensor | None = None
-) -> dict[str, tuple[Tensor, Tensor]]:
+) -> Values:
     """Values and standard errors of GAME_INDICES of one game of the batch, (n,) or (n, n) each, in float64.
 
-    columns: of its n players; pairs: of coalitions, a number in PAIRS; strong: players, numbers below n, whose
-    interactions are told, by default the STRONGEST. The standard errors have Student's factor. Pairs of which nothing
-    is told have the value 0 and an infinite standard error.
+    columns: of its n players; pairs: of coalitions, a number in PAIRS; strong: as of `toggled_pairs`, by default the
+    STRONGEST. The standard errors have Student's factor.
     """
-    drawn, place = contexts(len(columns), pairs, seed)
-    coalitions = torch.zeros(len(drawn), game.players, dtype=torch.bool)
-    coalitions[:, columns] = drawn
-    base = game.evaluate_rows([row], coalitions[None].to(game.device))[0, :, None].double()  # (2 pairs, 1)
-    sign = (1 - 2 * drawn.double()).to(base.device)
-    singles = game.toggled(row, coalitions, columns[:, None]).double()  # (2 pairs, n)
-    added = sign * (singles - base)  # v(C + i) - v(C - i)
-    weights = {name: _weights(name, place).to(base.device) for name in GAME_INDICES}
-    found = {name: _mean(added, weights[name]) for name in ("SV", "BV")}
-    if strong is None:
-        strong = found["SV"][0].detach().abs().topk(min(STRONGEST, len(columns))).indices.sort().values
-    sets = torch.combinations(strong, 2)
-    first, second = sets.unbind(1)
-    doubles = game.toggled(row, coalitions, columns[sets.cpu()]).double()
-    both = sign[:, first] * sign[:, second] * (doubles - singles[:, first] - singles[:, second] + base)
+    drawn = _Contexts(game, row, columns, pairs, seed)
+    singles = drawn.toggled(torch.arange(len(columns))[:, None])  # (2 pairs, n)
+    added = drawn.sign * (singles - drawn.base)  # v(C + i) - v(C - i)
+    found = {name: _mean(added, drawn.weights(name)) for name in ("SV", "BV")}
+    strong = strongest(found["SV"][0]) if strong is None else strong
+    return found | _second_differences(drawn, strong, singles[:, strong])
+
+
+def toggled_pairs(game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor, strong: Tensor) -> Values:
+    """The same of SII and BII alone, (n, n).
+
+    strong: numbers of players, in order, whose interactions with each other are told. Those of other pairs are 0, with
+    infinite standard errors.
+    """
+    drawn = _Contexts(game, row, columns, pairs, seed)
+    return _second_differences(drawn, strong, drawn.toggled(strong[:, None]))
+
+
+def strongest(shapley: Tensor) -> Tensor:
+    """The numbers of the STRONGEST players, in order, by their Shapley values, (n,)."""
+    return shapley.detach().abs().topk(min(STRONGEST, len(shapley))).indices.sort().values
+
+
+class _Contexts:
+    """The coalitions C of one game, to which players are added. sign: 1 for players out of C, -1 for those in it,
+    (2 pairs, n); base: v(C), (2 pairs, 1).
+    """
+
+    def __init__(self, game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor) -> None:
+        self.game, self.row, self.columns = game, row, columns
+        drawn, self.place = contexts(len(columns), pairs, seed)
+        self.coalitions = torch.zeros(len(drawn), game.players, dtype=torch.bool)
+        self.coalitions[:, columns] = drawn
+        self.base = game.evaluate_rows([row], self.coalitions[None].to(game.device))[0, :, None].double()
+        self.sign = (1 - 2 * drawn.double()).to(self.base.device)
+
+    def toggled(self, sets: Tensor) -> Tensor:
+        """v where the players of each set, (P, s), are out instead of in, or in instead of out: (2 pairs, P)."""
+        return self.game.toggled(self.row, self.coalitions, self.columns[sets.cpu()]).double()
+
+    def weights(self, index: str) -> Tensor:
+        """Of each pair of coalitions, with the sum 1."""
+        if index in ("BV", "BII"):
+            weights = (((self.place - 0.5) / NEAR).square() * -0.5).exp()
+        else:
+            chance = _chance(self.place)
+            weights = (chance * (1 - chance)).sqrt()
+        return (weights / weights.sum()).to(self.base.device)
+
+
+def _second_differences(drawn: _Contexts, strong: Tensor, singles: Tensor) -> Values:
+    """v(C + ij) - v(C + i) - v(C + j) + v(C) of the strong players; singles: v where each is toggled, (2 pairs, s)."""
+    one, other = torch.combinations(torch.arange(len(strong), device=strong.device), 2).unbind(1)
+    first, second = strong[one], strong[other]
+    corners = drawn.toggled(torch.stack([first, second], 1)) - singles[:, one] - singles[:, other] + drawn.base
+    both = drawn.sign[:, first] * drawn.sign[:, second] * corners
+    count, found = len(drawn.columns), {}
     for name in ("BII", "SII"):
-        found[name] = _between(len(columns), first, second, *_mean(both, weights[name]))
+        found[name] = _between(count, first, second, *_mean(both, drawn.weights(name)))
     return found
 
 
@@ -77,16 +120,6 @@ def contexts(players: int, pairs: int, seed: Tensor) -> tuple[Tensor, Tensor]:
 def _chance(place: Tensor) -> Tensor:
     """q = sin^2(pi u / 2)"""
     return (math.pi / 2 * place).sin().square()
-
-
-def _weights(index: str, place: Tensor) -> Tensor:
-    """Of each pair of coalitions, with the sum 1."""
-    if index in ("BV", "BII"):
-        weights = (((place - 0.5) / NEAR).square() * -0.5).exp()
-    else:
-        chance = _chance(place)
-        weights = (chance * (1 - chance)).sqrt()
-    return weights / weights.sum()
 
 
 def _mean(each: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

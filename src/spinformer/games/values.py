@@ -8,7 +8,8 @@ from torch import Tensor
 
 from spinformer.games.estimate import Estimate
 
-GAME_INDICES = ("SV", "BV", "BII", "SII")
+PLAYER_INDICES = ("SV", "BV")
+GAME_INDICES = (*PLAYER_INDICES, "BII", "SII")
 # Weight of a player who does nothing, beside the activity of those who do.
 IDLE = 0.03
 

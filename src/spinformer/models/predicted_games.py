@@ -91,10 +91,13 @@ class PredictedGame(Game):
 
     @full_precision
     def toggled(self, row: int, coalitions: Tensor, sets: Tensor) -> Tensor:
-        """To first order in what a word changes in the others, where that is little (`spinformer.models.toggling`)."""
-        if not isinstance(self.games.readout, AttendingReadout):
-            return super().toggled(row, coalitions, sets)
+        """In a long text to first order in what a word changes in others that it matters little to.
+
+        See `spinformer.models.toggling`.
+        """
         one = self._only([row])
+        if not isinstance(self.games.readout, AttendingReadout) or one.games.features.short:
+            return super().toggled(row, coalitions, sets)
         whole = coalitions.to(one.device, one.dtype)
         scores = toggled_scores(self.games.readout, one.games.features, whole, sets.to(one.device))
         return one._from_scores([scores.flatten(0, 1)[None]]).view(len(whole), -1)
