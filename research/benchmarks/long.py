@@ -24,6 +24,7 @@ from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games import quadrature
+from spinformer.games.gaussian import share_out
 from spinformer.games.toggles import PAIRS as MOST_PAIRS
 from spinformer.games.toggles import pair_count, toggled_values
 
@@ -107,9 +108,10 @@ def _toggles(game: Any, pairs: int, seed: int, strong: torch.Tensor | None = Non
 def _quadrature(game: Any, size: int, seed: int) -> dict[str, torch.Tensor]:
     """The same of all words from so many coalitions, however many players the game has."""
     values = quadrature._evaluate(game, [0], size, seed)
-    estimates = quadrature._empty_estimates(game)
-    quadrature._estimate(estimates, [0], game, values, size, seed)
-    return {name: estimates[name][0][0] for name in ("SV", "SII")}
+    process = quadrature._quadrature(game.players, size, seed, "cpu")
+    coefficients = process.coefficients(values)
+    found = {name: process.values(name, coefficients)[0] for name in ("SV", "SII")}
+    return found | {"SV": share_out(found["SV"], (values[0, 1] - values[0, 0]).double())}
 
 
 def _texts(words_in_all: int = WORDS) -> Iterator[tuple[str, str]]:
