@@ -133,6 +133,18 @@ def test_interactions_of_some_players() -> None:
     assert int(found.shapley.ess[0, 0]) == 512 + 8 * (1 + STRONGEST + STRONGEST * (STRONGEST - 1) // 2)
 
 
+@pytest.mark.parametrize("players", [OWN + 5, LONG + 5])
+def test_without_pairs(players: int) -> None:
+    """Values of players are the same, for fewer coalitions, and nothing is told of pairs."""
+    game = SumGame(vectors(1, players), readout)
+    whole, found = (estimate_all(game, 512, seed=3, pairs=pairs) for pairs in (True, False))
+    for name in ("SV", "BV"):
+        torch.testing.assert_close(found.by_index[name].values, whole.by_index[name].values)
+        torch.testing.assert_close(found.by_index[name].stderr, whole.by_index[name].stderr)
+    assert float(found.shapley.ess[0, 0]) < float(whole.shapley.ess[0, 0])
+    assert float(found.interactions.ess[0].fill_diagonal_(0).max()) == 0
+
+
 def test_a_small_budget_is_kept_to() -> None:
     game = SumGame(vectors(1, LONG + 5), readout)
     assert int(estimate_all(game, 64, seed=0).shapley.ess[0, 0]) == 64

@@ -75,14 +75,17 @@ class GroundedClassifier:
     def values(self, games: PredictedGames, index: str, seed: int = 0, target: Tensor | None = None) -> Estimate:
         """The values of one index of words, by its name, with standard errors of sampling."""
         if index in PLAYER_INDICES:
-            return self.all_values(games, seed, target).by_index[index]
+            return self.all_values(games, seed, target, pairs=False).by_index[index]
         samples = self.samples or DRAWS
         return estimate_values(games.game(target), index, samples, seed=torch.tensor(seed), shared=True)
 
     @torch.no_grad()
-    def all_values(self, games: PredictedGames, seed: int = 0, target: Tensor | None = None) -> GameValues:
-        """Shapley and Banzhaf values and interactions, all from the same coalitions."""
-        return estimate_all(games.game(target), self.samples, seed=torch.tensor(seed), tolerance=games.tolerance)
+    def all_values(
+        self, games: PredictedGames, seed: int = 0, target: Tensor | None = None, *, pairs: bool = True
+    ) -> GameValues:
+        """Shapley and Banzhaf values and interactions. pairs: whether these are needed (`estimate_all`)."""
+        game = games.game(target)
+        return estimate_all(game, self.samples, seed=torch.tensor(seed), tolerance=games.tolerance, pairs=pairs)
 
     @torch.no_grad()
     def misfit(self, games: PredictedGames, values: GameValues, target: Tensor) -> dict[str, Tensor] | None:

@@ -1,9 +1,8 @@
 """Shapley and Banzhaf values and interactions of a batch of games, from the same coalitions, each asked once."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +18,16 @@ from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.gaussian import RATIOS, Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
-from spinformer.games.toggles import LONG, STRONGEST, pair_count, strongest, toggled_pairs, toggled_values
+from spinformer.games.rows import (
+    Estimates,
+    alike,
+    empty_estimates,
+    places_of,
+    player_columns,
+    write,
+    write_one,
+)
+from spinformer.games.toggles import LONG, STRONGEST, pair_count, strongest, toggled_pairs, toggled_values, untold
 from spinformer.games.values import GAME_INDICES, PLAYER_INDICES, GameValues, activity, player_weights
 
 # Coalitions of one game: at first, and at most, where their number follows the error that it leaves.
@@ -38,12 +46,13 @@ SOME_PAIRS = 256
 # Bytes of quadratures that are kept for the next texts of as many words: those of 100 lengths, with FIRST coalitions.
 MEMORY = 2**29
 
-# By the name of the index: means and standard errors, (B, n) or (B, n, n) each.
-Estimates = dict[str, list[Tensor]]
+NOBODY = torch.zeros(0, dtype=torch.long)
 
 
 @full_precision
-def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: float = TOLERANCE) -> GameValues:
+def estimate_all(
+    game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: float = TOLERANCE, pairs: bool = True
+) -> GameValues:
     """SV, BV, BII and SII of every game of a batch, as `spinformer.games.gaussian` reads them from `budget` coalitions
 
     Shapley values add up to v(N) - v(nothing). A game of few players, 2^n <= budget, is enumerated, and its values are
@@ -56,7 +65,7 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     Interactions of more than OWN players, and all values of more than LONG, are those of `spinformer.games.toggles`,
     which tells of the pairs of the strongest players alone: the others have effective sample size 0. It takes TOGGLED
     coalitions or `budget`, but for PAIRS[0] pairs at least; a budget smaller than SMALL is kept, and quadrature does
-    what it can.
+    what it can. pairs: whether interactions are needed; without them nothing is told of any pair of so many players.
     """
     checks.instance("game", game, Game)
     checks.positive("tolerance", tolerance)
@@ -69,10 +78,10 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
     many = [row for row, count in enumerate(counts) if count > LONG and most >= SMALL]
     some = [row for row, count in enumerate(counts) if OWN < count <= LONG and most >= SMALL]
     rows = [row for row in range(game.batch) if row not in many]
-    estimates, sizes = _empty_estimates(game), _sizes(game, size)
+    estimates, sizes = empty_estimates(game), _sizes(game, size)
     empty = torch.zeros(game.batch, dtype=game.dtype, device=game.device)
     for row in many:
-        sizes[row], empty[row] = _toggle(estimates, row, game, budget or TOGGLED, seed)
+        sizes[row], empty[row] = _toggle(estimates, row, game, budget or TOGGLED, seed, pairs)
     if rows:
         values = _evaluate(game, rows, size, int(seed))
         empty[rows] = values[:, 0]
@@ -84,7 +93,10 @@ def estimate_all(game: Game, budget: int = 0, *, seed: Tensor | int, tolerance: 
             _estimate(estimates, rows, game, values, size, int(seed))
             sizes[rows] = _sizes(game, size)[rows]
     for row in some:
-        sizes[row] += _toggle_pairs(estimates, row, game, budget or TOGGLED, seed)
+        if pairs:
+            sizes[row] += _toggle_pairs(estimates, row, game, budget or TOGGLED, seed)
+        else:
+            write_one(estimates, row, player_columns(game)[row], untold(counts[row], game.device))
     parts = {}
     for name, (mean, stderr) in estimates.items():
         value, error = (game.unbatch(part.to(game.dtype)) for part in (mean, stderr))
@@ -98,32 +110,35 @@ def _sizes(game: Game, size: int) -> Tensor:
     return torch.tensor([min(size, 2 ** min(count, 62)) for count in game.counts().tolist()])
 
 
-def _toggle(estimates: Estimates, row: int, game: Game, budget: int, seed: Tensor) -> tuple[int, Tensor]:
-    """Set the estimates of a game of many players; the number of coalitions that it took, and v of the empty one."""
-    where = _columns(game)[row]
-    pairs = pair_count(len(where), budget)
-    found = toggled_values(game, row, where, pairs, seed)
+def _toggle(estimates: Estimates, row: int, game: Game, budget: int, seed: Tensor, told: bool) -> tuple[int, Tensor]:
+    """Set the estimates of a game of many players; the number of coalitions that it took, and v of the empty one.
+
+    told: whether interactions are.
+    """
+    where = player_columns(game)[row]
+    pairs, strong = pair_count(len(where), budget), None if told else NOBODY
+    found = toggled_values(game, row, where, pairs, seed, strong)
     ends = torch.zeros(1, 2, game.players, dtype=torch.bool)
     ends[0, 1, where] = True
     empty, whole = game.evaluate_rows([row], ends.to(game.device))[0].unbind()
     found["SV"] = (share_out(found["SV"][0], (whole - empty).double()), found["SV"][1])
-    _set(estimates, [row], where, {name: [part[None] for part in parts] for name, parts in found.items()})
-    return 2 * pairs * (1 + len(where) + math.comb(STRONGEST, 2)), empty
+    write_one(estimates, row, where, found)
+    return 2 * pairs * (1 + len(where) + told * math.comb(STRONGEST, 2)), empty
 
 
 def _toggle_pairs(estimates: Estimates, row: int, game: Game, budget: int, seed: Tensor) -> int:
     """Set the interactions of a game whose Shapley values are known; the number of coalitions that it took."""
-    where = _columns(game)[row]
+    where = player_columns(game)[row]
     strong = strongest(estimates["SV"][0][row, where.to(game.device)])
     pairs = pair_count(len(strong) + math.comb(len(strong), 2), budget)
     found = toggled_pairs(game, row, where, pairs, seed, strong)
-    _set(estimates, [row], where, {name: [part[None] for part in parts] for name, parts in found.items()})
+    write_one(estimates, row, where, found)
     return 2 * pairs * (1 + len(strong) + math.comb(len(strong), 2))
 
 
 def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tensor | None = None) -> Tensor:
     """v of these games' coalitions, (rows, K), after those that are known; games of fewer repeat the empty one."""
-    counts, columns = game.counts().tolist(), _columns(game)
+    counts, columns = game.counts().tolist(), player_columns(game)
     if any(size // 2 < 2 ** min(counts[row], 62) <= size for row in rows):
         known = None  # all coalitions are in another order than some of them
     designs = [_design(counts[row], size, seed) for row in rows]
@@ -136,22 +151,15 @@ def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tens
     return values if known is None else torch.cat([known, values], 1)
 
 
-def _empty_estimates(game: Game) -> Estimates:
-    """Zeros, for means and standard errors of GAME_INDICES: (B, n) or (B, n, n) each."""
-    shapes = {name: (game.batch, *[game.players] * INDICES[name].order) for name in GAME_INDICES}
-    options: dict[str, Any] = {"dtype": torch.float64, "device": game.device}
-    return {name: [torch.zeros(shape, **options) for _ in "ms"] for name, shape in shapes.items()}
-
-
 def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Tensor, size: int, seed: int) -> None:
     """Set the estimates of these games, from the values of their coalitions, (rows, K)."""
-    columns = _columns(game)
+    columns = player_columns(game)
     again: list[int] = []  # their places among the rows
-    groups = _alike([columns[row] for row in rows])
+    groups = alike([columns[row] for row in rows])
     for where, places in groups:
         design = _design(len(where), size, seed)
         found = _of_one_size(values[places, : len(design)], design, size, seed)
-        _set(estimates, [rows[place] for place in places], where, found)
+        write(estimates, [rows[place] for place in places], where, found)
         again += places if len(design) < 2 ** len(where) and len(where) <= OWN else []
     block = max(1, OWN_BLOCK[values.device.type == "cpu"] // size**2)
     for start in range(0, len(again), block):
@@ -161,29 +169,8 @@ def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Ten
         _estimate_own(estimates, [rows[place] for place in part], own, values[part], designs)
     shapley, gains = estimates["SV"][0], (values[:, 1] - values[:, 0]).double()  # none and all come first
     for where, places in groups:
-        at = _places([rows[place] for place in places], where, shapley)
+        at = places_of([rows[place] for place in places], where, shapley)
         shapley[at] = share_out(shapley[at], gains[places])
-
-
-def _alike(columns: Sequence[Tensor]) -> list[tuple[Tensor, list[int]]]:
-    """The places of games whose players have the same columns, and these; games of few players first."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for place, where in enumerate(columns):
-        groups.setdefault(tuple(where.tolist()), []).append(place)
-    return [(columns[groups[key][0]], groups[key]) for key in sorted(groups, key=len)]
-
-
-def _places(rows: Sequence[int], columns: Tensor, whole: Tensor) -> tuple[Tensor, ...]:
-    """The index of the same columns of some rows, in tensors (B, n) or, of pairs, (B, n, n)."""
-    row, where = torch.tensor(rows, device=whole.device), columns.to(whole.device)
-    return (row[:, None], where) if whole.dim() == 2 else (row[:, None, None], where[:, None], where)
-
-
-def _set(estimates: Estimates, rows: Sequence[int], columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:
-    """Of games with the same columns, mean and standard error of the indices in `found`, or the mean alone."""
-    for name, parts in found.items():
-        for whole, part in zip(estimates[name], parts, strict=False):
-            whole[_places(rows, columns, whole)] = part
 
 
 def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> dict[str, tuple[Tensor, Tensor]]:
@@ -228,7 +215,7 @@ def _estimate_own(
     quadrature = Quadrature(coalitions.to(values.device), ratios)
     coefficients = quadrature.coefficients(values[:, None])  # (b, 1, K)
     scale = _scale(quadrature, values[:, None], coefficients)  # (b, 1)
-    groups = _alike(columns)
+    groups = alike(columns)
     for name in GAME_INDICES:
         found = [quadrature.values(name, coefficients)[:, 0]]
         if not INDICES[name].pairwise:
@@ -236,7 +223,7 @@ def _estimate_own(
         for own, places in groups:
             count = len(own)
             cut = [part[places, :count] if part.dim() == 2 else part[places, :count, :count] for part in found]
-            _set(estimates, [rows[place] for place in places], own, {name: cut})
+            write(estimates, [rows[place] for place in places], own, {name: cut})
 
 
 @torch.no_grad()
@@ -249,13 +236,6 @@ def _scale(quadrature: Quadrature, values: Tensor, coefficients: Tensor) -> Tens
 def _times(deviation: Tensor, scale: Tensor) -> Tensor:
     """Standard deviations for t = 1, (n,) or (n, n), of games with these scales: (B, n) or (B, n, n)."""
     return deviation * scale.view(-1, *[1] * deviation.dim())
-
-
-def _columns(game: Game) -> list[Tensor]:
-    """The columns of each game's players."""
-    if game.mask is None:
-        return [torch.arange(game.players)] * game.batch
-    return [row.nonzero().squeeze(1) for row in game.mask.cpu()]
 
 
 @lru_cache(maxsize=256)

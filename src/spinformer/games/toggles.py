@@ -45,7 +45,7 @@ def toggled_values(
     """Values and standard errors of GAME_INDICES of one game of the batch, (n,) or (n, n) each, in float64.
 
     columns: of its n players; pairs: of coalitions, a number in PAIRS; strong: as of `toggled_pairs`, by default the
-    STRONGEST. The standard errors have Student's factor.
+    STRONGEST, and none if there are none of them. The standard errors have Student's factor.
     """
     drawn = _Contexts(game, row, columns, pairs, seed)
     singles = drawn.toggled(torch.arange(len(columns))[:, None])  # (2 pairs, n)
@@ -63,6 +63,13 @@ def toggled_pairs(game: Game, row: int, columns: Tensor, pairs: int, seed: Tenso
     """
     drawn = _Contexts(game, row, columns, pairs, seed)
     return _second_differences(drawn, strong, drawn.toggled(strong[:, None]))
+
+
+def untold(players: int, device: torch.device) -> Values:
+    """SII and BII where nothing is told of any pair: 0, with infinite standard errors, but for the diagonal."""
+    nothing = torch.zeros(players, players, dtype=torch.float64, device=device)
+    errors = torch.full_like(nothing, math.inf).fill_diagonal_(0)
+    return {"BII": (nothing, errors), "SII": (nothing, errors)}
 
 
 def strongest(shapley: Tensor) -> Tensor:
@@ -99,13 +106,18 @@ class _Contexts:
 
 def _second_differences(drawn: _Contexts, strong: Tensor, singles: Tensor) -> Values:
     """v(C + ij) - v(C + i) - v(C + j) + v(C) of the strong players; singles: v where each is toggled, (2 pairs, s)."""
+    count = len(drawn.columns)
+    if len(strong) < 2:
+        return untold(count, drawn.base.device)
     one, other = torch.combinations(torch.arange(len(strong), device=strong.device), 2).unbind(1)
     first, second = strong[one], strong[other]
     corners = drawn.toggled(torch.stack([first, second], 1)) - singles[:, one] - singles[:, other] + drawn.base
     both = drawn.sign[:, first] * drawn.sign[:, second] * corners
-    count, found = len(drawn.columns), {}
-    for name in ("BII", "SII"):
-        found[name] = _between(count, first, second, *_mean(both, drawn.weights(name)))
+    told, at = untold(count, both.device), (torch.cat([first, second]), torch.cat([second, first]))
+    found = {}
+    for name, (values, errors) in told.items():
+        value, stderr = _mean(both, drawn.weights(name))
+        found[name] = (values.index_put(at, value.repeat(2)), errors.index_put(at, stderr.repeat(2)))
     return found
 
 
@@ -130,10 +142,3 @@ def _mean(each: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     count = float(1 / weights.square().sum())  # of pairs of equal weights that would tell as much
     spread = (part * (means - value)).square().sum(0).detach() * count / max(count - 1, 0.5)
     return value, STUDENT[min(max(round(count) - 1, 1), max(STUDENT))] * spread.sqrt()
-
-
-def _between(players: int, first: Tensor, second: Tensor, value: Tensor, stderr: Tensor) -> tuple[Tensor, Tensor]:
-    """Matrices (n, n) of what is known of some pairs of players."""
-    at = (torch.cat([first, second]), torch.cat([second, first]))
-    errors = torch.full((players, players), math.inf, dtype=stderr.dtype, device=stderr.device).fill_diagonal_(0)
-    return value.new_zeros(players, players).index_put(at, value.repeat(2)), errors.index_put(at, stderr.repeat(2))
