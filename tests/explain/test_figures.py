@@ -197,6 +197,13 @@ class TestPairs:
         assert labels == [word.text for word in one.words if word.text in best]
         assert "the 40 most important of 128 words" in figure.axes[0].get_title()
 
+    def test_words_of_unknown_pairs_are_left_out(self):
+        one = every()["128 words"]
+        few = replace(one, pairs=tuple(pair for pair in one.pairs if {pair.first, pair.second} <= {3, 50, 90}))
+        figure = figures.pairs_figure(few, max_words=40)
+        labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+        assert labels == [one.words[position].text for position in (3, 50, 90)]
+
     def test_arcs_are_the_strongest_pairs(self):
         one = every()["pair"]
         figure = figures.arcs_figure(one, max_pairs=5)

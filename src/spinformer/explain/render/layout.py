@@ -45,7 +45,7 @@ class PairMap:
 
 
 def pair_map(record: ExplanationRecord, max_words: int, scale: Scale | None = None) -> PairMap:
-    """The map of the `max_words` most important words, of all where there are no more.
+    """The map of the `max_words` most important words of which pairs are known, of all where there are no more.
 
     scale: None for that of this explanation alone.
     """
@@ -71,10 +71,11 @@ def strongest_pairs(record: ExplanationRecord, max_pairs: int) -> list[Pair]:
 
 
 def most_important(record: ExplanationRecord, max_words: int) -> list[int]:
-    """Positions of the words with the largest scores, in the order of the text."""
+    """Positions of the words with the largest scores, in the order of the text; of those that are in a pair, if any."""
     checks.at_least("max_words", max_words, 1)
     scores = record.importance
-    ranked = sorted(range(len(scores)), key=lambda position: (-abs(scores[position]), position))
+    paired = {position for pair in record.pairs for position in (pair.first, pair.second)} or range(len(scores))
+    ranked = sorted(paired, key=lambda position: (-abs(scores[position]), position))
     return sorted(ranked[:max_words])
 
 
