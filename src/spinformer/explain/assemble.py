@@ -14,7 +14,7 @@ from spinformer.data.word_pattern import UNSPACED, WORD
 from spinformer.data.words import Words
 from spinformer.explain.context import Answers, Context
 from spinformer.explain.explanation import Explanation
-from spinformer.explain.record import Pair, Word
+from spinformer.explain.record import Pair, Word, positions_in
 from spinformer.explain.scoring import decided
 from spinformer.games import Estimate, GameValues
 from spinformer.models.outputs import value_of
@@ -230,7 +230,7 @@ def _told(words: Words, row: int, pairs: Sequence[Pair]) -> tuple[str, ...]:
     count = len(words.words[row])
     if not pairs or len(pairs) == math.comb(count, 2):
         return ()
-    strongest = {place for pair in pairs for place in (pair.first, pair.second)}
+    strongest = positions_in(pairs)
     what = "words" if words.parts is None else "sentences or spans"
     return (f"pairs are those of the {len(strongest)} strongest of {count} {what}; nothing is told of the others",)
 

@@ -1,6 +1,7 @@
 """What an explanation says, as plain data: the words, the pairs of words, and how their numbers were obtained."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cache
 from types import NoneType, UnionType
@@ -209,3 +210,8 @@ def _simple_fields(record: type[Any]) -> list[tuple[str, tuple[type, ...], str]]
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else value
+
+
+def positions_in(pairs: Iterable[Pair]) -> set[int]:
+    """The positions of the words that are in one of these pairs."""
+    return {position for pair in pairs for position in (pair.first, pair.second)}

@@ -55,7 +55,7 @@ class Game(ABC):
         change = torch.zeros(len(sets), self.players, dtype=torch.bool, device=coalitions.device)
         change[torch.arange(len(sets))[:, None], sets.to(change.device)] = True
         parts = coalitions.split(max(1, TOGGLES // max(1, change.numel())))
-        whole = [(part[:, None] ^ change).flatten(0, 1)[None].to(self.device) for part in parts]
+        whole = ((part[:, None] ^ change).flatten(0, 1)[None].to(self.device) for part in parts)
         return torch.cat([self.evaluate_rows([row], part)[0] for part in whole]).view(len(coalitions), len(sets))
 
     @full_precision

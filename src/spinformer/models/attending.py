@@ -38,9 +38,14 @@ class Attending:
     query: Tensor
 
     @property
+    def width(self) -> int:
+        """Numbers that the readout makes for each coalition of a text: W d."""
+        return self.words[0].numel()
+
+    @property
     def short(self) -> bool:
         """Whether the products e^{q_i . k_j} v_j are few enough to be kept: then sums over j are matrix products."""
-        return (1 + self.words.shape[1]) * self.words[0].numel() <= PRODUCTS
+        return (1 + self.words.shape[1]) * self.width <= PRODUCTS
 
     @cached_property
     def products(self) -> Tensor:

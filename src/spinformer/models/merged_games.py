@@ -15,7 +15,7 @@ from spinformer._base.precision import full_precision
 from spinformer.data.players import groups_of
 from spinformer.data.words import Words
 from spinformer.models.attending import Attending, sums
-from spinformer.models.predicted_games import PredictedGames
+from spinformer.models.predicted_games import PredictedGames, width_of
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,9 @@ class Merged:
     players: int
 
     @property
-    def words(self) -> Tensor:
-        """Of the features, by which coalitions are put into blocks."""
-        words: Tensor = self.features if isinstance(self.features, Tensor) else self.features.words
-        return words
+    def width(self) -> int:
+        """As of the words (`width_of`)."""
+        return width_of(self.features)
 
     @cached_property
     def by_player(self) -> tuple[Tensor, Tensor] | None:

@@ -97,17 +97,15 @@ class PredictedGame(Game):
         """
         one = self._only([row])
         if not isinstance(self.games.readout, AttendingReadout) or one.games.features.short:
-            return super().toggled(row, coalitions, sets)
+            return Game.toggled(one, 0, coalitions, sets)  # what `one` prepares is kept for all of them
         whole = coalitions.to(one.device, one.dtype)
         scores = toggled_scores(self.games.readout, one.games.features, whole, sets.to(one.device))
         return one._from_scores([scores.flatten(0, 1)[None]]).view(len(whole), -1)
 
     def _block(self) -> int:
         """Coalitions at a time."""
-        features = self.games.features
-        words = features if isinstance(features, Tensor) else features.words  # (B, W, d)
-        width = words.shape[-1] if words is features else words[0].numel()
-        return max(1, LEAST // self.batch, BLOCK[self.device.type == "cpu"] // max(1, self.batch * width))
+        width = self.batch * width_of(self.games.features)
+        return max(1, LEAST // self.batch, BLOCK[self.device.type == "cpu"] // max(1, width))
 
     def _from_scores(self, scores: Sequence[Tensor]) -> Tensor:
         """v, (B, K), from g, (B, k, classes), of blocks of coalitions."""
@@ -128,3 +126,8 @@ class PredictedGame(Game):
         part = PredictedGame(self.games.select(rows, self.players), self.target[rows])
         part.offset = None if self.offset is None else self.offset[rows]
         return part
+
+
+def width_of(features: Any) -> int:
+    """Numbers that a readout makes for each coalition of a text."""
+    return int(features.shape[-1] if isinstance(features, Tensor) else features.width)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spinformer._base import checks
 from spinformer._base.outputs import ON
-from spinformer.explain.record import ExplanationRecord, Pair
+from spinformer.explain.record import ExplanationRecord, Pair, positions_in
 from spinformer.explain.render.scale import Scale, scales_of
 
 # Longer texts are drawn with only those words that are in a drawn pair.
@@ -74,7 +74,7 @@ def most_important(record: ExplanationRecord, max_words: int) -> list[int]:
     """Positions of the words with the largest scores, in the order of the text; of those that are in a pair, if any."""
     checks.at_least("max_words", max_words, 1)
     scores = record.importance
-    paired = {position for pair in record.pairs for position in (pair.first, pair.second)} or range(len(scores))
+    paired = positions_in(record.pairs) or range(len(scores))
     ranked = sorted(paired, key=lambda position: (-abs(scores[position]), position))
     return sorted(ranked[:max_words])
 
@@ -84,7 +84,7 @@ def word_rows(record: ExplanationRecord, pairs: Sequence[Pair]) -> list[list[int
 
     Of long texts only the words in `pairs` are drawn; each gap between them is one `OMITTED`.
     """
-    linked = {position for pair in pairs for position in (pair.first, pair.second)}
+    linked = positions_in(pairs)
     draw_all = len(record.words) <= MAX_WORDS_IN_ROWS
     rows: list[list[int]] = [[] for _ in record.texts]
     for position, word in enumerate(record.words):
