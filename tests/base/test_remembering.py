@@ -2,19 +2,18 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from spinformer._base.remembering import remembering
+from spinformer._base.remembering import Remembering
 
 
 def square(most):
     asked = []
 
-    @remembering(lambda number: number, most)
     def of(number):
         """The square."""
         asked.append(number)
         return number**2
 
-    return of, asked
+    return Remembering(of, lambda number: number, most), asked
 
 
 def test_a_result_is_computed_once():

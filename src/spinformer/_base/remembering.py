@@ -39,8 +39,3 @@ class Remembering(Generic[P, R]):
             while self.bytes > self.most and len(self.kept) > 1:
                 self.bytes -= self.kept.popitem(last=False)[1][1]
         return result
-
-
-def remembering(bytes_of: Callable[P, int], most: int) -> Callable[[Callable[P, R]], Remembering[P, R]]:
-    """A decorator that makes a `Remembering` of a function."""
-    return lambda function: Remembering(function, bytes_of, most)

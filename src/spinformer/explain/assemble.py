@@ -1,5 +1,6 @@
 """From tensors of a batch to one explanation for each text."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -249,21 +250,23 @@ def _pairs(
     known: Tensor | None = None,
 ) -> list[tuple[Pair, ...]]:
     """The pairs i < j of each text, from matrices (B, W, W); known: those of which something is known, default all."""
-    matrices = [None if matrix is None else matrix.cpu() for matrix in (interactions, stderr, misfit)]
-    told = torch.ones_like(interactions, dtype=torch.bool) if known is None else known
-    told, found = told.cpu().triu(1), []
-    for row, text in enumerate(words.words):
-        first, second = told[row, : len(text), : len(text)].nonzero(as_tuple=True)
-        values, *errors = (_entries(matrix, row, first, second) for matrix in matrices)
-        found.append(tuple(map(Pair, first.tolist(), second.tolist(), values, *errors)))
-    return found
+    batch, width = len(words.words), interactions.shape[-1]
+    there = torch.arange(width) < torch.tensor([len(text) for text in words.words])[:, None]
+    told = (there[:, :, None] & there[:, None]).triu(1)
+    if known is not None:
+        told &= known.cpu()
+    row, first, second = told.nonzero(as_tuple=True)  # of all texts, one after the other
+    columns = [_entries(matrix, row, first, second) for matrix in (interactions, stderr, misfit)]
+    pairs = list(map(Pair, first.tolist(), second.tolist(), *columns))
+    ends = [0, *torch.bincount(row, minlength=batch).cumsum(0).tolist()]
+    return [tuple(pairs[start:end]) for start, end in itertools.pairwise(ends)]
 
 
-def _entries(matrix: Tensor | None, row: int, first: Tensor, second: Tensor) -> list[Any]:
-    """The entries of matrices (B, W, W) for the pairs of one text, None where they are not known."""
+def _entries(matrix: Tensor | None, row: Tensor, first: Tensor, second: Tensor) -> list[Any]:
+    """The entries of matrices (B, W, W) at these places, None where they are not known."""
     if matrix is None:
         return [None] * len(first)
-    entries = matrix[row, first, second]
+    entries = matrix.cpu()[row, first, second]
     if bool(entries.isfinite().all()):
         return entries.tolist()
     return [entry if math.isfinite(entry) else None for entry in entries.tolist()]

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Unpack
@@ -58,21 +58,21 @@ def explain_corpus(
         raise ValueError(f"shard must be the number of a process and of all, as (0, 2); got {(rank, world)}")
     folder = _folder(explainer, texts, output, {"pairs": pairs, "part": part, **call})
     starts = range(0, len(texts), part)
+    paths = {start: folder / f"{start:012d}{_kind(output)}" for start in starts}
     own = [start for start in starts if (start // part) % world == rank]
-    left = [start for start in own if not _part(folder, start).is_file()]
+    left = [start for start in own if not paths[start].is_file()]
     for start in progress(left, "explaining", len(own), len(own) - len(left)):
         chosen = texts.select(range(start, min(start + part, len(texts))))
         second = None if chosen.second is None else list(chosen.second)
         explanations = explainer(list(chosen.first), second, **call)
-        rows = [json.dumps(to_row(each, start + place, pairs)) for place, each in enumerate(explanations)]
-        atomic_text(_part(folder, start), "\n".join(rows) + "\n")
+        _write_part(paths[start], [to_row(each, start + place, pairs) for place, each in enumerate(explanations)])
     lock = output.resolve().with_name(f".{output.name}.lock")
     with FileLock(lock):
         if not folder.is_dir():
             return output  # joined by another process
-        if not all(_part(folder, start).is_file() for start in starts):
+        if not all(path.is_file() for path in paths.values()):
             return None
-        _join([_part(folder, start) for start in starts], output)
+        _join(list(paths.values()), output)
         finished = folder.with_name(f"{folder.name}-done")
         folder.rename(finished)  # at once, so that a kill leaves no half of it
         shutil.rmtree(finished, ignore_errors=True)
@@ -91,8 +91,9 @@ def _environment() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def _part(folder: Path, start: int) -> Path:
-    return folder / f"{start:012d}.jsonl"
+def _kind(output: Path) -> str:
+    """How parts are written: as lines, or as a table, which is joined sooner."""
+    return ".parquet" if output.suffix.lower() == ".parquet" else ".jsonl"
 
 
 def _folder(explainer: Explainer, texts: Texts, output: Path, options: dict[str, Any]) -> Path:
@@ -113,18 +114,24 @@ def _folder(explainer: Explainer, texts: Texts, output: Path, options: dict[str,
     return folder
 
 
-def _rows(parts: Sequence[Path]) -> Iterator[list[dict[str, Any]]]:
-    """The rows of each part."""
-    for path in parts:
-        with path.open(encoding="utf-8") as lines:
-            yield [json.loads(line) for line in lines]
+def _write_part(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    if path.suffix == ".jsonl":
+        atomic_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+        return
+    arrow, parquet = _arrow()
+    listed = [row | {"probabilities": list(row["probabilities"].items())} for row in rows]
+    with atomic_write(path) as partial:
+        parquet.write_table(arrow.Table.from_pylist(listed, schema=_schema(arrow)), partial)
 
 
 def _join(parts: Sequence[Path], output: Path) -> None:
     """All parts in one file."""
     with atomic_write(output) as partial:
         if output.suffix.lower() == ".parquet":
-            _join_parquet(parts, partial)
+            arrow, parquet = _arrow()
+            with parquet.ParquetWriter(partial, _schema(arrow)) as writer:
+                for path in parts:
+                    writer.write_table(parquet.read_table(path))
             return
         with partial.open("w", encoding="utf-8", newline="") as file:
             if output.suffix.lower() == ".jsonl":
@@ -133,7 +140,9 @@ def _join(parts: Sequence[Path], output: Path) -> None:
                 return
             table = csv.DictWriter(file, list(ROW))
             table.writeheader()
-            for rows in _rows(parts):
+            for path in parts:
+                with path.open(encoding="utf-8") as lines:
+                    rows = [json.loads(line) for line in lines]
                 table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
 
 
@@ -141,14 +150,12 @@ def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _join_parquet(parts: Sequence[Path], path: Path) -> None:
-    arrow, parquet = require("pyarrow", extra="nli"), require("pyarrow.parquet", extra="nli")
-    schema = arrow.schema([(name, _type(arrow, kind)) for name, kind in ROW.items()])
-    with parquet.ParquetWriter(path, schema) as writer:
-        for rows in _rows(parts):
-            for row in rows:
-                row["probabilities"] = list(row["probabilities"].items())
-            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+def _arrow() -> tuple[Any, Any]:
+    return require("pyarrow", extra="nli"), require("pyarrow.parquet", extra="nli")
+
+
+def _schema(arrow: Any) -> Any:
+    return arrow.schema([(name, _type(arrow, kind)) for name, kind in ROW.items()])
 
 
 def _type(arrow: Any, kind: str) -> Any:

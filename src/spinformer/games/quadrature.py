@@ -6,11 +6,11 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
-from spinformer._base.remembering import remembering
+from spinformer._base.remembering import Remembering
 from spinformer._base.rng import as_seed
 from spinformer.games.designs import paired_design
 from spinformer.games.estimate import Estimate
@@ -43,8 +43,9 @@ OWN_BLOCK = (2**26, 2**22)
 # Pairs whose variance stands for that of all pairs of more than OWN players: before anything is asked they are alike,
 # and their errors differ by about a tenth. For all pairs these would take seconds.
 SOME_PAIRS = 256
-# Bytes of quadratures that are kept for the next texts of as many words: those of 100 lengths, with FIRST coalitions.
-MEMORY = 2**29
+# Bytes of quadratures that are kept for the next texts of as many words, on a GPU and on a CPU: on a CPU those of 100
+# lengths with FIRST coalitions. On a GPU it takes longer to make one anew than to use it.
+MEMORY = (2**31, 2**29)
 
 NOBODY = torch.zeros(0, dtype=torch.long)
 
@@ -141,14 +142,21 @@ def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tens
     counts, columns = game.counts().tolist(), player_columns(game)
     if any(size // 2 < 2 ** min(counts[row], 62) <= size for row in rows):
         known = None  # all coalitions are in another order than some of them
-    designs = [_design(counts[row], size, seed) for row in rows]
-    start = 0 if known is None else known.shape[1]
-    coalitions = torch.zeros(len(rows), max(map(len, designs)) - start, game.players, dtype=torch.bool)
-    for place, row in enumerate(rows):
-        design = designs[place][start:]
-        coalitions[place, : len(design), columns[row]] = design
-    values = game.evaluate_rows(rows, coalitions.to(game.device))
+    coalitions = _designs([columns[row] for row in rows], game.players, size, seed, game.device)
+    values = game.evaluate_rows(rows, coalitions if known is None else coalitions[:, known.shape[1] :])
     return values if known is None else torch.cat([known, values], 1)
+
+
+def _designs(columns: Sequence[Tensor], width: int, size: int, seed: int, device: torch.device) -> Tensor:
+    """The coalitions of games with these columns, (games, K, width); games of fewer repeat the empty one."""
+    groups = alike(columns)
+    designs = [_design_at(len(where), size, seed, str(device)) for where, _ in groups]
+    whole = torch.zeros(len(columns), max(map(len, designs)), width, dtype=torch.bool, device=device)
+    for (where, places), design in zip(groups, designs, strict=True):
+        one = torch.zeros(len(design), width, dtype=torch.bool, device=device)
+        one[:, where.to(device)] = design
+        whole[torch.tensor(places, device=device), : len(design)] = one
+    return whole
 
 
 def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Tensor, size: int, seed: int) -> None:
@@ -165,8 +173,7 @@ def _estimate(estimates: Estimates, rows: Sequence[int], game: Game, values: Ten
     for start in range(0, len(again), block):
         part = again[start : start + block]
         own = [columns[rows[place]] for place in part]
-        designs = [_design(len(where), size, seed) for where in own]
-        _estimate_own(estimates, [rows[place] for place in part], own, values[part], designs)
+        _estimate_own(estimates, [rows[place] for place in part], own, values[part], size, seed)
     shapley, gains = estimates["SV"][0], (values[:, 1] - values[:, 0]).double()  # none and all come first
     for where, places in groups:
         at = places_of([rows[place] for place in places], where, shapley)
@@ -195,7 +202,7 @@ def _of_one_size(values: Tensor, design: Tensor, size: int, seed: int) -> dict[s
 
 
 def _estimate_own(
-    estimates: Estimates, rows: Sequence[int], columns: Sequence[Tensor], values: Tensor, designs: Sequence[Tensor]
+    estimates: Estimates, rows: Sequence[int], columns: Sequence[Tensor], values: Tensor, size: int, seed: int
 ) -> None:
     """Read these games again, each with the weights that its players' activity gives, all at once.
 
@@ -203,16 +210,16 @@ def _estimate_own(
     players alike they are on the safe side. Games of fewer players than others have players of ratio 0.
     """
     width = max(map(len, columns))
-    coalitions = torch.stack([functional.pad(design, (0, width - design.shape[1])) for design in designs])
+    coalitions = _designs([torch.arange(len(one)) for one in columns], width, size, seed, values.device)
     counts = torch.tensor([len(one) for one in columns], device=values.device)
-    where = torch.stack([functional.pad(one, (0, width - len(one))) for one in columns]).to(values.device)
+    where = pad_sequence(list(columns), batch_first=True).to(values.device)
     row, there = torch.tensor(rows, device=values.device), torch.arange(width, device=values.device) < counts[:, None]
     shapley = estimates["SV"][0][row[:, None], where] * there
     pairs = estimates["SII"][0][row[:, None, None], where[:, :, None], where[:, None]]
     active = activity(shapley, pairs * (there[:, :, None] & there[:, None])).detach()
     shares = torch.stack([order_ratios(len(one))[0] for one in columns]).to(values.device)
     ratios = (shares[:, None] * player_weights(active, there)).clamp(*RATIOS) * there
-    quadrature = Quadrature(coalitions.to(values.device), ratios)
+    quadrature = Quadrature(coalitions, ratios)
     coefficients = quadrature.coefficients(values[:, None])  # (b, 1, K)
     scale = _scale(quadrature, values[:, None], coefficients)  # (b, 1)
     groups = alike(columns)
@@ -244,15 +251,26 @@ def _design(players: int, size: int, seed: int) -> Tensor:
         return paired_design(players, size, torch.tensor(seed))
 
 
+@lru_cache(maxsize=256)
+def _design_at(players: int, size: int, seed: int, device: str) -> Tensor:
+    return _design(players, size, seed).to(device)
+
+
 def _bytes(players: int, size: int, seed: int, device: str) -> int:
     """About what a quadrature holds: its factor, and a matrix for each of some 16 nodes."""
     return 8 * size * (size + 16 * players)
 
 
-@remembering(_bytes, MEMORY)
-def _quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
+def _make_quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
     with torch.inference_mode(False), torch.no_grad():
-        return Quadrature(_design(players, size, seed).to(device), order_ratios(players))
+        return Quadrature(_design_at(players, size, seed, device), order_ratios(players))
+
+
+_KEPT = tuple(Remembering(_make_quadrature, _bytes, most) for most in MEMORY)
+
+
+def _quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
+    return _KEPT[device == "cpu"](players, size, seed, device)
 
 
 @lru_cache(maxsize=1024)

@@ -44,9 +44,12 @@ def places_of(rows: Sequence[int], columns: Tensor, whole: Tensor) -> tuple[Tens
 
 def write(estimates: Estimates, rows: Sequence[int], columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:
     """Of games with the same columns, mean and standard error of the indices in `found`, or the mean alone."""
+    places: dict[int, tuple[Tensor, ...]] = {}  # by the dimensions of a tensor
     for name, parts in found.items():
         for whole, part in zip(estimates[name], parts, strict=False):
-            whole[places_of(rows, columns, whole)] = part
+            if whole.dim() not in places:
+                places[whole.dim()] = places_of(rows, columns, whole)
+            whole[places[whole.dim()]] = part
 
 
 def write_one(estimates: Estimates, row: int, columns: Tensor, found: Mapping[str, Sequence[Tensor]]) -> None:
