@@ -15,6 +15,7 @@ DEFAULTS = (
     "runs/architectures",
     "runs/small",
     "runs/tasks",
+    "runs/corpus",
 )  # where the commands keep models unless told otherwise
 MARKS = ("{data}", "{runs}", "{checkpoint}", "{minilm}")
 # What a user must name, and how it is written where it is not known: key -> (flag, placeholder).
@@ -150,6 +151,8 @@ STEPS: tuple[Step, ...] = (
     *map(_bench, ("equations", "theory", "example", "exact", "coverage", "ess", "proposals")),
     *map(_bench, ("efficiency", "presets", "targets")),
     *map(_bench, ("speed", "linear", "crossover", "explain", "long", "versus", "gradients", "app")),
+    Step("attention-gpu", ("bench", "attention"), gpu=True),
+    Step("attention-cpu", ("bench", "attention")),
     Step("torture", ("torture",), extra=True),
     _nli("tune"),
     _nli("base", options=(*BOTH, "vectors")),
@@ -220,6 +223,16 @@ STEPS: tuple[Step, ...] = (
         ),
         ("vectors",),
         folder="architectures",
+        uses=TASK_SST2,
+        gpu=True,
+    ),
+    Step(
+        "corpus-gpu",
+        (
+            *("reproduce", "corpus", "--model", "{runs}/tasks/sst2", "--game", "{runs}/tasks/sst2-game"),
+            *("--texts", "{data}/sst2_train.jsonl.gz", "{data}/goemotions_train.jsonl.gz", "--processes", "12"),
+        ),
+        folder="corpus",
         uses=TASK_SST2,
         gpu=True,
     ),

@@ -7,7 +7,8 @@ autocast on a GPU, there also replayed (`spinformer.attention.replay`) and, for 
 whose outputs or gradients differ from its plain twin's, in the same run, gets no time.
 
 `least` is what a step cannot avoid at the rates that this machine reaches: it reads its input three times and the
-players' vectors eight times, writes the gradients of both, and multiplies coalitions and vectors five times.
+players' vectors eight times, writes the gradients of both, and multiplies coalitions and vectors five times. In the
+paper's preset every pair of tokens takes PAIR_OPERATIONS operations in each coalition.
 """
 
 import time
@@ -35,8 +36,9 @@ MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
 SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
 POOLING = ("cls", "mean", "neurogame")
 RECORDINGS = 4  # calls until CUDA graphs are recorded
-COMPILED = 128  # tokens: every length is compiled anew, for a minute
+COMPILED = (128, "default")  # tokens and preset: each is compiled anew, for a minute
 PEER_TOKENS = 128
+PAIR_OPERATIONS = 60  # of one pair in one coalition, forward and backward
 PART_TOKENS, PART_PAIRS = 4, 12  # of Algorithm 1, which takes too long for all
 # Largest difference from the twin, relative to the largest number: rounding, which the paper's Gibbs weights multiply.
 CLOSE = {"default": 1e-2, "paper": 5e-2}
@@ -56,9 +58,9 @@ def run(seed: int = 0) -> dict[str, Any]:
         rows.append(_row("softmax attention", tokens, batch, _softmax(x), device))
         rows.append(_row("nn.MultiheadAttention", tokens, batch, _multihead(x, seed), device))
         for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
-            least = _least(tokens, batch, rates) if preset == "default" else None
             for heads in HEADS:
-                rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x)]
+                least = _least(tokens, batch, heads if preset == "paper" else 0, rates)
+                rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x, preset)]
     classifiers = [
         _classifier(head, tokens, texts, seed, device) for tokens, texts in SHAPES[device.type] for head in POOLING
     ]
@@ -113,14 +115,24 @@ def _multihead(x: Tensor, seed: int) -> Step:
     return step
 
 
-def _forms(x: Tensor) -> tuple[Form, ...]:
+def _forms(x: Tensor, preset: str) -> tuple[Form, ...]:
     """How the layer is run on such an input."""
     replayed: tuple[Form, ...] = ("replayed",) if x.is_cuda and x.shape[1] <= LIMIT else ()
-    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and x.shape[1] == COMPILED else ()
+    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and (x.shape[1], preset) == COMPILED else ()
     return ("eager", *replayed, *compiled)
 
 
 def _ours(x: Tensor, preset: str, heads: int, seed: int, form: Form) -> dict[str, Any]:
+    """The layer's row: without time where it differs from its twin, or does not run."""
+    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}{'' if form == 'eager' else f', {form}'}"
+    try:
+        return _timed(name, x, preset, heads, seed, form)
+    except (RuntimeError, torch.OutOfMemoryError) as error:
+        nothing = {"seconds": None, "bytes": None, "difference": None, "matches": False, "error": str(error)[:500]}
+        return {"name": name, "tokens": x.shape[1], "batch": x.shape[0], **nothing}
+
+
+def _timed(name: str, x: Tensor, preset: str, heads: int, seed: int, form: Form) -> dict[str, Any]:
     """The layer's row: without time where it differs from its twin.
 
     The twin of "eager" is the plain code. That of the others is the layer itself, in evaluation, where both have the
@@ -141,8 +153,7 @@ def _ours(x: Tensor, preset: str, heads: int, seed: int, form: Form) -> dict[str
 
         return step
 
-    name = f"{preset}, {heads} head{'s' if heads > 1 else ''}{'' if form == 'eager' else f', {form}'}"
-    shape, extra = {"tokens": x.shape[1], "batch": x.shape[0]}, {}
+    extra: dict[str, float] = {}
     if form == "eager":
         step = step_of(layer, own=True)
         difference = _difference(step)
@@ -160,6 +171,7 @@ def _ours(x: Tensor, preset: str, heads: int, seed: int, form: Form) -> dict[str
         difference = _largest(found, step_of(layer, own=False)())
     layer.train()
     if difference is not None and difference > CLOSE[preset]:
+        shape = {"tokens": x.shape[1], "batch": x.shape[0]}
         return {"name": name, **shape, "seconds": None, "bytes": None, "difference": difference, "matches": False}
     for _ in range(0 if form == "eager" else RECORDINGS):
         step()
@@ -194,10 +206,11 @@ def _rates(device: torch.device) -> dict[str, float]:
     }
 
 
-def _least(tokens: int, batch: int, rates: dict[str, float]) -> dict[str, float]:
-    """Bytes, operations and seconds that no step of the default preset avoids."""
+def _least(tokens: int, batch: int, heads_of_pairs: int, rates: dict[str, float]) -> dict[str, float]:
+    """Bytes, operations and seconds that no step avoids; heads_of_pairs: attention heads whose pairs all count."""
     moved = 4.0 * batch * tokens * DIM * (3 + 8)
     done = 2.0 * batch * tokens * DIM * (3 * DIM + 5 * 2 * BUDGET)
+    done += PAIR_OPERATIONS * batch * heads_of_pairs * BUDGET * tokens * (tokens - 1) / 2
     return {"bytes": moved, "operations": done, "seconds": moved / rates["bytes"] + done / rates["operations"]}
 
 
@@ -248,4 +261,27 @@ def _classifier(head: str, tokens: int, texts: int, seed: int, device: torch.dev
 
     trained = seconds(model.train() and train, REPEATS)
     inferred = seconds(model.eval() and infer, REPEATS)
-    return {"head": head, "tokens": tokens, "texts": texts, "training": trained, "inference": inferred}
+    row = {"head": head, "tokens": tokens, "texts": texts, "training": trained, "inference": inferred}
+    if head == "neurogame" and (tokens, texts) == SHAPES["cuda"][0] and device.type == "cuda":
+        row["compiled"] = _compiled(model, {"input_ids": ids, "attention_mask": mask, "labels": labels})
+    return row
+
+
+def _compiled(model: Any, inputs: dict[str, Tensor]) -> dict[str, float]:
+    """Of a classifier under torch.compile: seconds until the first gradients are there, and how far they differ."""
+    leaves = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def step(called: Any) -> list[Tensor]:
+        with _autocast(inputs["input_ids"].device):
+            out = called(**inputs)
+        slopes = torch.autograd.grad(out.loss.float(), leaves, allow_unused=True)
+        return [out.logits.detach().float(), *(slope.float() for slope in slopes if slope is not None)]
+
+    expected = [part.clone() for part in step(model)]
+    torch.compiler.reset()
+    start = time.perf_counter()
+    found = step(torch.compile(model))
+    taken = time.perf_counter() - start
+    whole = [torch.cat([part.flatten() for part in parts[1:]]) for parts in (found, expected)]
+    slopes = float((whole[0] - whole[1]).norm() / whole[1].norm())
+    return {"seconds": taken, "values": _largest(found[:1], expected[:1]), "gradients": slopes}

@@ -7,6 +7,8 @@ import time
 from types import ModuleType
 from typing import Any
 
+import torch
+
 from research.commands.options import add_results
 from research.data import ENCODER_SAMPLE
 from research.paths import ROOT
@@ -39,6 +41,8 @@ BENCHMARKS = {
 }
 # Benchmarks of a classifier with a game.
 WITH_MODEL = ("explain", "long", "versus")
+# Benchmarks that write one result on a GPU, NAME-gpu.json, and another without, NAME-cpu.json.
+BY_MACHINE = ("attention",)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -61,8 +65,9 @@ def run(args: argparse.Namespace) -> int:
         model = {"model": args.model or str(ROOT / CHECKPOINT)} if name in WITH_MODEL else {}
         outcome = module.run(args.seed, **model)
         outcome["seconds_taken"] = time.perf_counter() - start
+        kind = "gpu" if torch.cuda.is_available() else "cpu"
         path = records.write(
-            name,
+            f"{name}-{kind}" if name in BY_MACHINE else name,
             outcome,
             command=f"spinformer bench {name} --seed {args.seed}" + (" --model MODEL" if args.model else ""),
             config=_constants(module) | {"seed": args.seed},

@@ -1,10 +1,9 @@
-"""Every document and picture that is made from results: README.md, docs/**/*.md, docs/figures/exactness-NAME.svg."""
+"""Every document and picture that is made from results: README.md, docs/**/*.md, some of docs/figures."""
 
 from pathlib import Path
 
 from research.paths import DOCS, ROOT
-from research.reports import render
-from research.reports.exactness import draw
+from research.reports import attention, exactness, render
 
 GENERATED = DOCS / "reproduction.md"  # as a whole; in the others what stands between marks
 
@@ -46,4 +45,4 @@ def draw_figures(results: Path, root: Path = ROOT) -> list[Path]:
     """Draw all pictures that are made from results under `root`; returns their paths."""
     folder = root / DOCS.relative_to(ROOT) / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    return draw(results, folder)
+    return [*exactness.draw(results, folder), *attention.draw(results, folder)]

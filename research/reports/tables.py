@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from research.reports import (
+    attention,
     attractor,
     attractor_text,
     exactness,
@@ -28,6 +29,13 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "crossover": (("crossover",), games.crossover),
     "linear": (("linear",), games.linear),
     "distance": (("linear",), games.distance),
+    "attention-times": (("attention-gpu",), attention.times),
+    "attention-memory": (("attention-gpu",), attention.memory),
+    "attention-nearness": (("attention-gpu",), attention.nearness),
+    "attention-classifiers": (("attention-gpu",), attention.classifiers),
+    "attention-times-cpu": (("attention-cpu",), attention.times),
+    "attention-classifiers-cpu": (("attention-cpu",), attention.classifiers),
+    "attention-peers": (("attention-cpu",), attention.peers),
     "nli-classifiers": (
         ("nli-heads", "nli-apart", "nli-distil", "nli-taught", "nli-teacher", "nli-base"),
         nli.classifiers,

@@ -49,6 +49,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "research.commands.reproduce_tasks",
         "fine-tune, ground and explain classifiers of five tasks (in a clone)",
     ),
+    "reproduce corpus": (
+        "research.commands.reproduce_corpus",
+        "explain 100,000 texts with several processes, some of them killed (in a clone)",
+    ),
     "reproduce negation": (
         "research.commands.reproduce_negation",
         "count the signs of `not good` and `very good` (in a clone)",
