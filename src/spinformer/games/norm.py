@@ -9,6 +9,7 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.once import once
 from spinformer._base.precision import power_of_two, safe_divide, safe_sqrt, widen
+from spinformer._base.products import long_product
 from spinformer.games.game import Game
 from spinformer.kernels.support import usable
 from spinformer.kernels.vectors import ready_vectors
@@ -122,7 +123,7 @@ class NormGame(Game):
 
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f(scale |S_C|) by one matrix product."""
-        sums = coalitions.to(self.dtype) @ self.values
+        sums = long_product(coalitions.to(self.dtype), self.values)
         return self.value_of(sums.square().sum(-1))  # NGT Eq. 2
 
     @property
@@ -148,7 +149,7 @@ class NormGame(Game):
     def sums(self, coalitions: Tensor) -> Sums:
         """The two matrix products from which all differences around these coalitions follow."""
         inside = coalitions.to(self.dtype)
-        sums = torch.bmm(inside, self.values)  # (B, K, d)
+        sums = long_product(inside, self.values)  # (B, K, d)
         return Sums(inside, sums.square().sum(-1, keepdim=True), torch.bmm(sums, self.values.mT))
 
     def singles(self, coalitions: Tensor) -> Singles:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.precision import widen
+from spinformer._base.products import long_product
 from spinformer.games.game import Game
 
 # Elements of the sums that are computed at once: on a GPU, and on a CPU, where they should fit into its cache.
@@ -53,7 +54,7 @@ class SumGame(Game):
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """f of the members' sum, by a matrix product for each block of coalitions."""
         size = max(1, BLOCK[self.device.type == "cpu"] // max(1, self.batch * self.features.shape[2]))
-        parts = [self.readout(block.to(self.dtype) @ self.features) for block in coalitions.split(size, 1)]
+        parts = [self.readout(long_product(block.to(self.dtype), self.features)) for block in coalitions.split(size, 1)]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def marginals(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spinformer._base.products import long_product
 from spinformer.kernels.factors import WINDOW
 from spinformer.kernels.spins import mixing_weights
 from spinformer.kernels.support import usable
@@ -38,7 +39,7 @@ class Anderson:
         self.states = [*self.states, m][-WINDOW:]
         self.residuals = [*self.residuals, residual][-WINDOW:]
         states, residuals = torch.cat(self.states, -1), torch.cat(self.residuals, -1)  # (B, n, depth)
-        gram = torch.bmm(residuals.mT, residuals)
+        gram = long_product(residuals.mT, residuals)
         weights = mixing_weights(gram) if self.fused else self._weights(gram)
         return torch.bmm(torch.addcmul(states, self.damping, residuals), weights).clamp(-1, 1)
 

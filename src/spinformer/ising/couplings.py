@@ -10,6 +10,7 @@ from torch.utils._pytree import register_pytree_node
 
 from spinformer._base import checks
 from spinformer._base.precision import power_of_two, widen
+from spinformer._base.products import long_product
 from spinformer.ising.lanczos import first_vector, leading_of, leading_vector
 from spinformer.kernels.spins import LANCZOS_STEPS
 from spinformer.kernels.support import usable
@@ -174,7 +175,7 @@ class LowRankCouplings(Couplings):
     def squared_matvec(self, x: Tensor) -> Tensor:
         """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
         weighted = self.factors * self.weights[:, None]
-        inner = self.factors.mT @ (self.factors * x[..., None])  # (B, R, R)
+        inner = long_product(self.factors.mT, self.factors * x[..., None])  # (B, R, R)
         return ((weighted @ inner) * weighted).sum(-1) - self.diagonal.square() * x
 
     def dense(self) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base.outside import outside_operators
+from spinformer._base.products import long_product
 from spinformer._base.recording import recording
 from spinformer.ising.couplings import Couplings
 from spinformer.ising.implicit import KINDS, kind_of
@@ -144,7 +145,7 @@ def _to_couplings(pulled: Tensor, state: Tensor, couplings: list[Tensor]) -> lis
         return [pulled[:, :, None] * state[:, None]]
     factors, weights, diagonal = couplings
     g, m = pulled[..., None], state[..., None]
-    both = torch.bmm(factors.mT, torch.cat([m, g], -1))  # U' m and U' g, (B, R, 2)
+    both = long_product(factors.mT, torch.cat([m, g], -1))  # U' m and U' g, (B, R, 2)
     crossed = factors * (g * m)
     to_weights = both.prod(-1) - (crossed * factors).sum(1)
     to_factors = torch.baddbmm(crossed, torch.cat([g, m], -1), both.mT, beta=-2).mul_(weights[:, None])

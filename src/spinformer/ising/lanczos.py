@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.products import long_product
 from spinformer.kernels.operator import operator
 from spinformer.kernels.spins import LANCZOS_STEPS, form_of, top_vector
 from spinformer.kernels.spins import leading_vector as fused_leading_vector
@@ -60,7 +61,7 @@ def leading_vector(product: Callable[[Tensor], Tensor], start: Tensor, steps: in
         vectors.append(vector)
         images.append(product(vector))
     basis = torch.cat(vectors, -1)  # (B, n, k)
-    small = torch.bmm(basis.mT, torch.cat(images, -1))  # J within the basis
+    small = long_product(basis.mT, torch.cat(images, -1))  # J within the basis
     return unit(torch.bmm(basis, _top(small)))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.products import long_product
 from spinformer._base.rng import seed_on
 from spinformer.kernels.chances import WIDE
 from spinformer.kernels.operator import operator
@@ -63,7 +64,7 @@ def value_players(
         blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
         n, budget, RANKED=rank is not None, MASKED=mask is not None, SHARED=shared, K=block(draws), N=size,
     )  # fmt: skip
-    sums = torch.bmm(inside, values)
+    sums = long_product(inside, values)
     products = torch.bmm(sums, values.mT)
     totals, means, counted = values.new_empty(batch, draws), values.new_empty(batch, 16), n > WIDE
     sizes = inside.sum(-1) if counted else values.new_empty(batch, draws)
@@ -131,7 +132,7 @@ def value_players_backward(
         whole_products[:, -1] += to_align
     if to_grand is not None:
         whole_totals[:, -1] += to_grand
-    to_sums = torch.baddbmm(sums * (2 * whole_totals[..., None]), whole_products, values)
+    to_sums = torch.addcmul(long_product(whole_products, values), sums, whole_totals[..., None], value=2)
     to_values = torch.bmm(whole_products.mT, sums)
     to_values.baddbmm_(inside.mT, to_sums)
     return to_values, to_squares + out[:, :1], out[:, 1].clone()
