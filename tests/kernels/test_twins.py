@@ -68,6 +68,27 @@ def test_layer(fused, preset, training, n, heads, dim):
     assert_twins(run(False), run(True), CLOSE if preset == "default" else 3e-3)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_layer_in_low_rank(fused, monkeypatch, training):
+    """As on long inputs: couplings too large for one program, in several blocks of rows."""
+    monkeypatch.setattr(spins, "MAX_FACTORED", 16)
+    monkeypatch.setattr(factored, "TILE", 128)
+    generator = torch.Generator().manual_seed(0)
+    x, mask = torch.randn(2, 37, 8, generator=generator).to(DEVICE), random_mask(2, 37, generator)
+    torch.manual_seed(0)
+    layer = NeuroGameAttention(8, samples=5, eval_samples=5, couplings="linear").to(DEVICE).train(training)
+
+    def run(on):
+        fused(on)
+        layer.zero_grad()
+        leaf = x.clone().requires_grad_()
+        out = layer(leaf, mask, generator=torch.Generator().manual_seed(1))
+        out.pooled.square().sum().backward()
+        return [out.pooled.detach(), out.attention.detach(), leaf.grad, *(p.grad.clone() for p in layer.parameters())]
+
+    assert_twins(run(False), run(True), 1e-3)
+
+
 @pytest.mark.parametrize("scale", [1e-15, 1.0, 1e15])
 @pytest.mark.parametrize(("n", "budget", "by_column"), [(1, 4, True), (2, 4, True), (9, 5, False), (20, 25, False)])
 def test_values_and_pairs(fused, n, budget, by_column, scale):
@@ -157,6 +178,50 @@ def test_mean_field(fused, monkeypatch, form, backward, solver, max_steps):
         return numbers
 
     assert_twins(run(False), run(True), 1e-3 if max_steps == 40 else 2e-4)
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 1), (30, 5), (37, 20)])
+def test_products_and_diagonals_of_low_rank_couplings(fused, monkeypatch, n, rank):
+    monkeypatch.setattr(factored, "TILE", 128)  # several blocks of rows
+    generator = torch.Generator().manual_seed(n)
+    shapes = [(3, n, rank), (3, rank), (3, n, 1), (3, n, 1), (3, n)]
+    *given, slope, other = (torch.randn(shape, generator=generator).to(DEVICE) for shape in shapes)
+
+    def run(on):
+        fused(on)
+        factors, weights, x = leaves = [tensor.clone().requires_grad_() for tensor in given]
+        couplings = LowRankCouplings(factors, weights)
+        product = couplings.product(x)
+        slopes = torch.autograd.grad((product * slope).sum(), leaves)
+        more = torch.autograd.grad((couplings.diagonal * other).sum(), leaves[:2])
+        return [product.detach(), couplings.diagonal.detach(), couplings.size().detach(), *slopes, *more]
+
+    assert_twins(run(False), run(True), least=1e-2)  # of one spin all cancels
+
+
+def test_gradients_of_gradients_of_low_rank_couplings(fused):
+    fused(True)
+    leaves = [torch.randn(shape, device=DEVICE, requires_grad=True) for shape in [(2, 9, 3), (2, 3), (2, 9, 1)]]
+    couplings = LowRankCouplings(*leaves[:2])
+    (slope,) = torch.autograd.grad(couplings.product(leaves[2]).square().sum(), leaves[:1], create_graph=True)
+    assert all(torch.isfinite(one).all() for one in torch.autograd.grad(slope.square().sum(), leaves))
+
+
+@pytest.mark.parametrize(("n", "budget"), [(1, 2), (19, 7), (40, 25)])
+def test_factors_of_a_game(fused, n, budget):
+    generator = torch.Generator().manual_seed(n)
+    values, slope = torch.randn(2, n, 6, generator=generator), torch.randn(2, n, 6 + budget, generator=generator)
+    coalitions = torch.rand(2, budget, n, generator=generator) < 0.5
+
+    def run(on):
+        fused(on)
+        leaf = values.to(DEVICE).requires_grad_()
+        game = NormGame(leaf, by_column=True)
+        factors, weights = low_rank_from_sums(game, game.sums(coalitions.to(DEVICE)))
+        ((factors * slope.to(DEVICE)).sum() + weights.sum()).backward()
+        return [factors.detach(), weights.detach(), leaf.grad]
+
+    assert_twins(run(False), run(True))
 
 
 def test_the_same_bits_twice():

@@ -113,6 +113,8 @@ class NeuroGameAttention(nn.Module):
         read = functional.layer_norm(x, (self.dim,)) if self.settings.values == "normed" else x
         if not torch.is_autocast_enabled(x.device.type):
             read = read.to(self.value.weight.dtype)
+        elif read.dtype != torch.float64:  # which autocast leaves as it is
+            read = read.to(torch.get_autocast_dtype(x.device.type))  # once for values and gate
         values = widen(self.value(read))
         checks.finite("values", values, x=x)  # what is not finite in x is not finite here: one check for both
         values = values.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
@@ -161,7 +163,7 @@ class NeuroGameAttention(nn.Module):
             seed=self._fixed_seed(values.device) if fixed else draw_seed(generator, values.device),
             shared=not self.training or options.draws == "shared",
         )
-        pooled = torch.bmm(result.attention[:, None], flat).squeeze(1)  # (B H, d_v)  NGT Eq. 26
+        pooled: Tensor = _WeightedSum.apply(result.attention, flat)  # (B H, d_v)  NGT Eq. 26
         if options.pooling == "mean":
             pooled = pooled / result.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
         joined = pooled.view(batch, self.heads * self.head_dim)
@@ -177,3 +179,19 @@ class NeuroGameAttention(nn.Module):
     def coupling_part(self) -> Tensor:
         """The part of the critical strength that couplings may have, of each attention head, (heads,)."""
         return CRITICAL * widen(self.coupling_logit).sigmoid()
+
+
+class _WeightedSum(torch.autograd.Function):
+    """z = sum_i alpha_i v_i,   dalpha_i = v_i . g,   dv_i = alpha_i g, the last by one write, without a product."""
+
+    @staticmethod
+    def forward(ctx: Any, alpha: Tensor, values: Tensor) -> Tensor:
+        ctx.save_for_backward(alpha, values)
+        return torch.bmm(alpha[:, None], values).squeeze(1)
+
+    @staticmethod
+    @full_precision
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        alpha, values = ctx.saved_tensors
+        (g,) = gradients
+        return torch.bmm(values, g[..., None]).squeeze(-1), alpha[..., None] * g[:, None]

@@ -13,6 +13,8 @@ C or not. J times a vector costs O(n (d + K)), and J is never formed. Under Gibb
 value, exp(v(C) / temperature), not by that of C - ij: one weight for all pairs is what keeps the rank low.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -23,6 +25,7 @@ from spinformer.games.indices import WEIGHTINGS, Weighting
 from spinformer.games.named_proposals import ProposalName, make_proposal
 from spinformer.games.norm import NormGame, Sums
 from spinformer.games.twins import mean_of_twins
+from spinformer.kernels.low_rank import can_join, joined
 
 
 @full_precision
@@ -79,5 +82,27 @@ def low_rank_from_sums(game: NormGame, sums: Sums, log_weight: Tensor | None = N
         bent = across + (scale * slope).square()
 
     spread = (weight * across).sum(1).expand(-1, game.values.shape[2])
-    factors = torch.cat([game.values, mean_of_twins(direction, game.twins()).mT], -1)
+    factors = _joined(game.values, mean_of_twins(direction, game.twins()))
     return factors, torch.cat([spread, (-weight * bent).squeeze(-1)], -1)
+
+
+def _joined(values: Tensor, direction: Tensor) -> Tensor:
+    """U = (V, A'), (B, n, d + K)."""
+    if can_join(values, direction) and not torch.compiler.is_compiling():
+        factors: Tensor = _Joined.apply(values, direction)
+        return factors
+    return torch.cat([values, direction.mT], -1)
+
+
+class _Joined(torch.autograd.Function):
+    """The same by a kernel; the gradients are the two parts of that of U."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, direction: Tensor) -> Tensor:
+        ctx.columns = values.shape[2]
+        return joined(values, direction)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        (g,) = gradients
+        return g[..., : ctx.columns], g[..., ctx.columns :].mT

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +11,7 @@ from spinformer._base import checks
 from spinformer._base.precision import power_of_two, widen
 from spinformer._base.products import long_product
 from spinformer.ising.lanczos import first_vector, leading_of, leading_vector
+from spinformer.ising.low_rank import diagonal_of, low_rank_product
 from spinformer.kernels.spins import LANCZOS_STEPS
 from spinformer.kernels.support import usable
 
@@ -156,7 +156,7 @@ class LowRankCouplings(Couplings):
             checks.finite("weights", weights)
             dtype = torch.promote_types(factors.dtype, weights.dtype)
             factors, weights = factors.to(dtype), weights.to(dtype)
-            diagonal = _diagonal(factors, weights)
+            diagonal = diagonal_of(factors, weights)
         self.factors, self.weights, self.diagonal = factors, weights, diagonal
         self.batch, self.spins = factors.shape[:2]
 
@@ -164,13 +164,12 @@ class LowRankCouplings(Couplings):
     def smaller(factors: Tensor, weights: Tensor) -> Couplings:
         """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
         if factors.shape[1] > factors.shape[2]:
-            return LowRankCouplings(factors, weights, _diagonal(factors, weights))
+            return LowRankCouplings(factors, weights, diagonal_of(factors, weights))
         return DenseCouplings(_hollow(_weighted(factors, weights)), hollow=True)
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
-        product: Tensor = _LowRankProduct.apply(self.factors, self.weights, self.diagonal.detach(), x)
-        return product
+        return low_rank_product(self.factors, self.weights, self.diagonal, x)
 
     def squared_matvec(self, x: Tensor) -> Tensor:
         """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
@@ -192,7 +191,8 @@ class LowRankCouplings(Couplings):
 
     def size(self) -> Tensor:
         """sum over r of |w_r| max_i U_ir^2."""
-        return (self.weights.abs() * self.factors.abs().amax(1).square()).sum(-1)
+        largest = torch.linalg.vector_norm(self.factors, torch.inf, 1)  # max_i |U_ir| in one pass
+        return (self.weights.abs() * largest.square()).sum(-1)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Factors, weights and the diagonal that is left out."""
@@ -202,36 +202,6 @@ class LowRankCouplings(Couplings):
     def of(cls, tensors: Sequence[Tensor]) -> "LowRankCouplings":
         """From factors, weights and diagonal."""
         return cls(*tensors)
-
-
-class _LowRankProduct(torch.autograd.Function):
-    """y = U w (U' m) - d m, d_i = sum_r w_r U_ir^2; its gradient with respect to U takes one pass over U.
-
-    dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),  dw_r = c_r e_r - sum_i g_i m_i U_ir^2,  dm = U w e - d g,
-    with c = U' m and e = U' g. The diagonal d is given; its dependence on U and w is included in these formulas.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, factors: Tensor, weights: Tensor, diagonal: Tensor, m: Tensor) -> Tensor:
-        weights, diagonal = weights[..., None], diagonal[..., None]
-        inner = torch.bmm(factors.mT, m)  # (B, R, 1)
-        ctx.save_for_backward(factors, weights, diagonal, m, inner)
-        return torch.addcmul(torch.bmm(factors, weights * inner), diagonal, m, value=-1)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        factors, weights, diagonal, m, inner = ctx.saved_tensors
-        (g,) = gradients
-        outer = torch.bmm(factors.mT, g)
-        to_factors = to_weights = to_m = None
-        if ctx.needs_input_grad[0] or ctx.needs_input_grad[1]:
-            crossed = factors * (g * m)
-            to_weights = (inner * outer).squeeze(-1) - (crossed * factors).sum(1)
-            left, right = torch.cat([g, m], -1), torch.cat([inner, outer], -1)
-            to_factors = torch.baddbmm(crossed, left, right.mT, beta=-2).mul_(weights.mT)
-        if ctx.needs_input_grad[3]:
-            to_m = torch.addcmul(torch.bmm(factors, weights * outer), diagonal, g, value=-1)
-        return to_factors, to_weights, None, to_m
 
 
 def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int, dtype: torch.dtype) -> Couplings:
@@ -258,11 +228,6 @@ def _check_symmetric(matrix: Tensor) -> None:
         size = float(matrix.detach().abs().max())
         if difference > 1e-4 * max(size, 1e-30):
             raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {difference:.3g}")
-
-
-def _diagonal(factors: Tensor, weights: Tensor) -> Tensor:
-    """Of U diag(w) U', (B, n)."""
-    return (factors.square() @ weights[..., None]).squeeze(-1)
 
 
 def _weighted(factors: Tensor, weights: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from spinformer._base.recording import recording
 from spinformer.ising.couplings import Couplings
 from spinformer.ising.implicit import KINDS, kind_of
 from spinformer.ising.implicit import solve_adjoint as plain_adjoint
+from spinformer.ising.low_rank import slopes_of_product
 from spinformer.ising.model import Ising
 from spinformer.ising.steps import Options, iterate, through_plain_steps
 from spinformer.kernels.factors import can_factor, solve_factored, solve_factored_adjoint
@@ -145,11 +146,8 @@ def _to_couplings(pulled: Tensor, state: Tensor, couplings: list[Tensor]) -> lis
         return [pulled[:, :, None] * state[:, None]]
     factors, weights, diagonal = couplings
     g, m = pulled[..., None], state[..., None]
-    both = long_product(factors.mT, torch.cat([m, g], -1))  # U' m and U' g, (B, R, 2)
-    crossed = factors * (g * m)
-    to_weights = both.prod(-1) - (crossed * factors).sum(1)
-    to_factors = torch.baddbmm(crossed, torch.cat([g, m], -1), both.mT, beta=-2).mul_(weights[:, None])
-    return [to_factors, to_weights, torch.zeros_like(diagonal)]
+    pulled_back = long_product(factors.mT, torch.cat([m, g], -1))  # U' m and U' g, (B, R, 2)
+    return [*slopes_of_product(factors, weights[..., None], g, m, pulled_back), torch.zeros_like(diagonal)]
 
 
 @fused_mean_field.register_fake
@@ -192,7 +190,9 @@ fused_mean_field.register_autograd(_slopes, setup_context=_keep)
 def solve(ising: Ising, start: Tensor, options: Options, unrolled: bool) -> tuple[Tensor, Tensor, Tensor]:
     """m with its gradient, residual and steps; options: as in `mean_field`."""
     max_steps, damping, tol, _, solver = options
-    couplings, kind = list(ising.couplings.tensors()), kind_of(ising.couplings)
+    (first, *rest), kind = ising.couplings.tensors(), kind_of(ising.couplings)
+    # the gradients of factors and weights include what the diagonal owes to them
+    couplings = [first, *rest[:1], *(diagonal.detach() for diagonal in rest[1:])]
     settings = (max_steps, damping, tol, solver == "anderson", unrolled)
     m, residual, steps, _ = fused_mean_field(
         ising.fields, ising.temperature, start, ising.mask, couplings, kind, *settings

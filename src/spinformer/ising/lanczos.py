@@ -24,11 +24,12 @@ def leading_of(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     unit = inverse_unit[:, None, None]
 
     def product(x: Tensor) -> Tensor:
+        x = x * unit
         if len(couplings) == 1:
-            return torch.bmm(couplings[0], x * unit)
+            return torch.bmm(couplings[0], x)
         factors, weights, diagonal = couplings
-        inner = weights[..., None] * torch.bmm(factors.mT, x * unit)
-        return torch.addcmul(torch.bmm(factors, inner), diagonal[..., None], x * unit, value=-1)
+        inner = weights[..., None] * torch.bmm(factors.mT, x)
+        return torch.addcmul(torch.bmm(factors, inner), diagonal[..., None], x, value=-1)
 
     return leading_vector(product, first_vector(product, couplings[0]), LANCZOS_STEPS).squeeze(-1)
 

@@ -133,8 +133,7 @@ def value_players_backward(
     if to_grand is not None:
         whole_totals[:, -1] += to_grand
     to_sums = torch.addcmul(long_product(whole_products, values), sums, whole_totals[..., None], value=2)
-    to_values = torch.bmm(whole_products.mT, sums)
-    to_values.baddbmm_(inside.mT, to_sums)
+    to_values = torch.bmm(torch.cat([whole_products, inside], 1).mT, torch.cat([sums, to_sums], 1))
     return to_values, to_squares + out[:, :1], out[:, 1].clone()
 
 

@@ -1,0 +1,62 @@
+"""Single passes over the factors of low-rank couplings, where plain operations would take several."""
+
+import torch
+from torch import Tensor
+
+from spinformer.kernels.factors import blocks_of
+from spinformer.kernels.support import block, usable
+
+MOST_JOINED = 256  # coalitions whose rows one program turns into columns
+
+
+def can_join(values: Tensor, direction: Tensor) -> bool:
+    """Whether `joined` takes these."""
+    return usable(values, direction) and direction.shape[1] <= MOST_JOINED
+
+
+def joined(values: Tensor, direction: Tensor) -> Tensor:
+    """U = (V, A'): players' vectors V, (B, n, d), beside the turned rows of A, (B, K, n) -> (B, n, d + K)."""
+    from spinformer.kernels.device import low_rank as device
+
+    values, direction = values.contiguous(), direction.contiguous()
+    (batch, n, d), budget = values.shape, direction.shape[1]
+    rows = min(16, block(n))
+    out = values.new_empty(batch, n, d + budget)
+    device.joined[(batch, -(-n // rows))](
+        values, direction, out, n, d, budget, d + budget, N=rows, D=min(256, block(d)), K=block(budget)
+    )
+    return out
+
+
+def row_squares(factors: Tensor, weights: Tensor) -> Tensor:
+    """d_i = sum over r of w_r U_ir^2, (B, n)
+
+    factors: U, (B, n, R); weights: w, (B, R). Its twin: `spinformer.ising.couplings`.
+    """
+    from spinformer.kernels.device import low_rank as device
+
+    factors, weights = factors.contiguous(), weights.contiguous()
+    batch, n, rank = factors.shape
+    rows, chunk, parts, width = blocks_of(batch, n, rank)
+    out = factors.new_empty(batch, n)
+    device.row_squares[(batch, parts)](factors, weights, out, n, rank, chunk, ROWS=rows, R=width, num_warps=8)
+    return out
+
+
+def product_slopes(factors: Tensor, weights: Tensor, slope: Tensor, state: Tensor, pulled: Tensor) -> list[Tensor]:
+    """dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),   dw_r = c_r e_r - sum over i of g_i m_i U_ir^2
+
+    slope, state: g and m, (B, n, 1); pulled: c = U' m and e = U' g, (B, R, 2). Its twin: `spinformer.ising.couplings`.
+    """
+    from spinformer.kernels.device import low_rank as device
+
+    factors, weights, slope, state = (tensor.contiguous() for tensor in (factors, weights, slope, state))
+    inner, outer = pulled.movedim(-1, 0).contiguous()
+    batch, n, rank = factors.shape
+    rows, chunk, parts, width = blocks_of(batch, n, rank)
+    to_factors, partial = torch.empty_like(factors), factors.new_empty(batch, parts, width)
+    device.product_slopes[(batch, parts)](
+        factors, weights, slope, state, inner, outer, to_factors, partial, n, rank, chunk, parts,
+        ROWS=rows, R=width, num_warps=8,
+    )  # fmt: skip
+    return [to_factors, inner * outer - partial[..., :rank].sum(1)]
