@@ -24,7 +24,7 @@ from research.benchmarks.timing import seconds
 from spinformer._base.progress import progress
 from spinformer._base.rng import seeded
 from spinformer.attention import NeuroGameAttention, algorithm1
-from spinformer.attention.replay import LIMIT, Replay
+from spinformer.attention.replay import LIMIT, MOST, Replay
 from spinformer.kernels import support
 
 DIM, HEADS, BUDGET, REPEATS = 768, (1, 12), 25, 10
@@ -117,8 +117,14 @@ def _multihead(x: Tensor, seed: int) -> Step:
 
 def _forms(x: Tensor, preset: str) -> tuple[Form, ...]:
     """How the layer is run on such an input."""
+<<<<<<< HEAD
     replayed: tuple[Form, ...] = ("replayed",) if x.is_cuda and x.shape[1] <= LIMIT else ()
     compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and (x.shape[1], preset) == COMPILED else ()
+=======
+    recorded = x.is_cuda and (x.shape[1] <= LIMIT or x.numel() <= MOST)
+    replayed: tuple[Form, ...] = ("replayed",) if recorded else ()
+    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and x.shape[1] == COMPILED else ()
+>>>>>>> 2befed1 (Replay long inputs from CUDA graphs)
     return ("eager", *replayed, *compiled)
 
 

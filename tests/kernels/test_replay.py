@@ -11,6 +11,8 @@ import torch
 from spinformer import NeuroGameAttention
 from spinformer.attention import replay
 from spinformer.attention.replay import Replay
+from spinformer.kernels import support
+from spinformer.kernels.factors import LARGEST_RANK
 from spinformer.models.pooling import NeuroGamePooling
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no CUDA device")
@@ -62,7 +64,7 @@ def test_ever_new_shapes_are_seldom_recorded(monkeypatch):
         return object()
 
     def played(record, inputs):
-        out = fast.layer(*inputs[:2])
+        out = fast.layer(inputs[0], inputs[1][:, : inputs[0].shape[1]])
         return replay.Played(out.pooled, out.diagnostics)
 
     monkeypatch.setattr(replay, "_Record", record)
@@ -81,6 +83,14 @@ def test_ever_new_shapes_are_seldom_recorded(monkeypatch):
                 fast(torch.zeros(batch, 8, 8))
     assert len(fast.records) == 3
     assert len(recorded) <= 12  # and not 96
+    monkeypatch.setattr(replay, "HELD", 2 * 9 * 64)  # numbers of two inputs, but not of three
+    fast.given_up = 0
+    with torch.no_grad():
+        for _ in range(12):
+            fast(torch.zeros(9, 8, 8))
+            fast(torch.zeros(9, 5, 8))  # the same when padded
+    assert 1 <= len(fast.records) <= 2
+    assert next(reversed(fast.records))[0] == (9, 8, 8)
 
 
 def test_copies_and_replicas_play_their_own_layer():
@@ -110,16 +120,70 @@ def test_values_and_gradients(n, heads, preset, half):
 
 
 @on_gpu
-def test_long_inputs_and_no_gradients():
+def test_no_gradients():
     layer, x, mask = make(300)
     fast = Replay(layer)
     with torch.no_grad():
         for seed in range(5):
             assert_same([layer(x + seed, mask).pooled], [fast(x + seed, mask).pooled])
     assert len(fast.records) == 1
-    with torch.no_grad():
-        fast(torch.randn(1, replay.LIMIT + 1, 32).cuda())
+
+
+@on_gpu
+@pytest.mark.parametrize(("n", "heads"), [(replay.LIMIT + 30, 2), (2_100, 1)])
+@pytest.mark.parametrize("training", [False, True])
+def test_long_inputs(monkeypatch, n, heads, training):
+    """Recorded when they come often, in training too, unless they are too large; lengths share a record."""
+    layer, x, mask = make(n, heads=heads, training=training)
+    fast = Replay(layer)
+    for seed in range(replay.FIRST_CALLS + 2):
+        cut = seed % 3  # within the padding
+        other, known = x[:, : n - cut] + 0.1 * seed, mask[:, : n - cut]
+        assert len(fast.records) == (seed >= replay.FIRST_CALLS)
+        found = step(fast, layer, other, known)
+        if not training:
+            assert_same(step(layer, layer, other, known), found, 1e-3)
+        assert found[2].shape == other.shape
+        assert all(torch.isfinite(one).all() for one in found)
     assert len(fast.records) == 1
+    monkeypatch.setattr(replay, "MOST", x.numel() - 1)
+    slower = Replay(layer)
+    for _ in range(replay.FIRST_CALLS + 1):
+        step(slower, layer, x, mask)
+    assert not slower.records
+
+
+@on_gpu
+def test_long_inputs_with_dense_couplings_go_through_the_layer():
+    torch.manual_seed(0)
+    fast = Replay(NeuroGameAttention(8, couplings="dense").cuda().eval())
+    with torch.no_grad():
+        for _ in range(replay.FIRST_CALLS + 1):
+            fast(torch.randn(1, replay.LIMIT + 1, 8).cuda())
+    assert not fast.records
+
+
+def test_which_long_inputs_are_replayed(monkeypatch):
+    monkeypatch.setattr(support, "HAS_TRITON", True)
+    assert Replay(NeuroGameAttention(8))._skips(replay.LIMIT + 1)
+    wide = NeuroGameAttention(8, head_dim=LARGEST_RANK)
+    others = [{"preset": "paper"}, {"couplings": "dense"}, {"correction": "tap"}, {"backward": "unrolled"}]
+    for layer in (wide, NeuroGameAttention(8).double(), *(NeuroGameAttention(8, **other) for other in others)):
+        assert not Replay(layer)._skips(replay.LIMIT + 1)
+    monkeypatch.setattr(support, "HAS_TRITON", False)
+    assert not Replay(NeuroGameAttention(8))._skips(replay.LIMIT + 1)
+
+
+def test_padding_is_a_small_part_of_a_long_input():
+    for n in (129, 1_000, 1_025, 2_049, 5_000, 32_769, 100_000):
+        x = torch.zeros(1, n, 1)
+        same, mask, special = Replay._padded(x, None, x[..., 0] > 0)
+        assert same is x
+        assert mask.shape == special.shape
+        assert n <= mask.shape[1] < n + max(replay.LONG, n / 16)
+        assert int(mask.sum()) == n
+    for n in (2_048, 8_192, 32_768):
+        assert Replay._padded(torch.zeros(1, n, 1), None, None)[1].shape == (1, n)
 
 
 @on_gpu

@@ -219,16 +219,18 @@ def postponed() -> Iterator[None]:
         return
     import torch
 
-    if not torch.cuda.is_current_stream_capturing():
-        total = torch.stack([number for number, _ in looks]).sum()
-        if not math.isfinite(total.item()):
-            for _, check in looks:
-                check()
+    total = torch.stack([number for number, _ in looks]).sum()
+    if not math.isfinite(total.item()):
+        for _, check in looks:
+            check()
 
 
 def _wait(tensor: "Tensor", number: "Callable[[], Tensor]", check: Callable[[], None]) -> bool:
     """Whether the check is postponed. number: gives one number, not finite where the check may fail."""
     if _WAITING.looks is None or not tensor.is_cuda:
         return False
-    _WAITING.looks.append((number().float(), check))
+    from spinformer._base.recording import recording
+
+    if not recording():
+        _WAITING.looks.append((number().float(), check))
     return True

@@ -1,15 +1,16 @@
 """A NeuroGame layer on a GPU that replays what it once did: a CUDA graph of its forward pass and one of its backward.
 
-On short inputs a layer keeps a GPU busy for a millisecond and its host for ten, with launches. Replayed, all launches
-of a pass are one.
+On short inputs a layer keeps a GPU busy for a millisecond and its host for ten, with launches; on longer ones the host
+is slower than the GPU still. Replayed, all launches of a pass are one.
 """
 
 import gc
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -21,16 +22,26 @@ from spinformer._base.recording import recording
 from spinformer._base.rng import preserved
 from spinformer.attention.neurogame import NeuroGameAttention
 from spinformer.attention.output import Diagnostics
+from spinformer.kernels import support
+from spinformer.kernels.factors import LARGEST_RANK
 
-# Shapes that are kept, the last used. Each holds its input, its output and their gradients; the rest is shared.
-SHAPES = 48
-# Lengths are padded to a multiple: of the first up to the second, of the third beyond.
+# Shapes that are kept, the last used, and numbers of all their inputs. Each holds its input, its output and their
+# gradients; the rest is shared.
+SHAPES, HELD = 48, 2**28
+# Lengths are padded to a multiple: of the first up to the second, of the third beyond, and of a 32nd of the next power
+# of two where that is more.
 SHORT, MIDDLE, LONG = 8, 128, 64
-# Longer inputs keep a GPU busy anyway. Their mean field is launched step by step until it has converged; a graph would
-# always take the largest number of steps.
+# Tokens beyond which an input is replayed only where surplus steps cost next to nothing. A graph always takes the
+# largest number of steps of the mean field; the kernels for low-rank couplings skip samples that are done.
 LIMIT = 1024
-# Calls of a shape in evaluation before it is recorded, which takes as long as some ten calls; shapes that are counted.
+# Numbers of an input of more tokens, B n d: a graph keeps the memory of a pass, and beyond this a GPU is busy anyway.
+MOST = 2**26
+# Calls of a shape before it is recorded, which takes as long as some ten calls, in evaluation and beyond LIMIT; shapes
+# that are counted.
 FIRST_CALLS, COUNTED = 3, 1024
+
+Inputs = tuple[Tensor, Tensor, Tensor | None]  # x as it is; mask and special tokens of the padded length
+Key = tuple[Any, ...]
 
 
 class Played(NamedTuple):
@@ -43,10 +54,11 @@ class Played(NamedTuple):
 class Replay:
     """z and diagnostics of a layer, as the layer itself gives them, from CUDA graphs where they can be recorded
 
-    There is one graph for each batch size and padded length. Inputs longer than `LIMIT`, and those on a CPU, go through
-    the layer. In evaluation a shape is recorded when it comes often. In training every replay draws its own coalitions,
-    from torch's generator of the GPU. Where a second forward pass comes before the backward of the first, the second
-    goes through the layer.
+    There is one graph for each batch size and padded length. Inputs on a CPU go through the layer, and so do those of
+    more than `LIMIT` tokens with more than `MOST` numbers or with couplings that are not of low rank. In evaluation,
+    and beyond `LIMIT`, a shape is recorded when it comes often. In training every replay draws its own coalitions, from
+    torch's generator of the GPU. Where a second forward pass comes before the backward of the first, the second goes
+    through the layer.
 
     In a graph the host does not look at numbers: what is not finite in x is not refused, but makes z not finite. And
     every sample counts as converged in the implicit gradient; `diagnostics.converged` tells which did.
@@ -55,8 +67,8 @@ class Replay:
     def __init__(self, layer: NeuroGameAttention) -> None:
         checks.instance("layer", layer, NeuroGameAttention)
         self.layer = layer
-        self.records: OrderedDict[Hashable, _Record] = OrderedDict()
-        self.calls: dict[Hashable, int] = {}
+        self.records: OrderedDict[Key, _Record] = OrderedDict()
+        self.calls: dict[Key, int] = {}
         self.given_up = 0
         self.pool: Any = None
         self.pending: weakref.ref[_Token] | None = None
@@ -77,15 +89,16 @@ class Replay:
         out = self.layer(x, mask, special=special)
         return Played(out.pooled, out.diagnostics)
 
-    def _record_of(self, inputs: tuple[Tensor, Tensor, Tensor | None]) -> "_Record | None":
+    def _record_of(self, inputs: Inputs) -> "_Record | None":
         """What was recorded for such inputs, or is now; None where they did not come often enough."""
         key = self._key(inputs)
         if key not in self.records:
             if len(self.calls) >= COUNTED:
                 self.calls.clear()
             self.calls[key] = self.calls.get(key, 0) + 1
+            at_once = self.layer.training and inputs[1].shape[1] <= LIMIT
             # more where shapes had to be given up: texts of ever new shapes are not worth a record
-            if not self.layer.training and self.calls[key] < FIRST_CALLS * (1 + self.given_up):
+            if not at_once and self.calls[key] < FIRST_CALLS * (1 + self.given_up):
                 return None
             self._record(key, inputs)
         self.records.move_to_end(key)
@@ -97,35 +110,46 @@ class Replay:
             return False
         usual = x.dim() == 3 and x.shape[-1] == self.layer.dim and x.is_floating_point() and x.numel() > 0
         masks = [one for one in (mask, special) if one is not None]
-        return usual and x.shape[1] <= LIMIT and all(_is_mask(one, x) for one in masks)
+        fits = usual and (x.shape[1] <= LIMIT or (x.numel() <= MOST and self._skips(x.shape[1])))
+        return fits and all(_is_mask(one, x) for one in masks)
+
+    def _skips(self, n: int) -> bool:
+        """Whether the mean field of n tokens takes kernels that skip samples that are done."""
+        layer, options = self.layer, self.layer.settings
+        kernels = support.HAS_TRITON and layer.value.weight.dtype != torch.float64
+        rank = layer.head_dim + (layer.samples if layer.training else layer.eval_samples)
+        usual = (options.correction, options.backward) == ("naive", "implicit") and options.solver != "sequential"
+        return kernels and usual and options.linear(n) and rank <= LARGEST_RANK
 
     def _waits_for_backward(self) -> bool:
         """Whether what a forward pass left in the graphs' memory is still needed."""
         return self.pending is not None and self.pending() is not None
 
     @staticmethod
-    def _padded(x: Tensor, mask: Tensor | None, special: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The same with a length that is a multiple, and with a mask."""
+    def _padded(x: Tensor, mask: Tensor | None, special: Tensor | None) -> Inputs:
+        """x, a mask and the special tokens, the last two padded to a multiple; x is padded where it is copied to."""
         n = x.shape[1]
-        step = SHORT if n <= MIDDLE else LONG
+        step = SHORT if n <= MIDDLE else max(LONG, 2 ** ((n - 1).bit_length() - 5))
         more = -n % step
         mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if mask is None else mask.bool()
         if not more:
             return x, mask, special
-        padded = functional.pad(x, (0, 0, 0, more))
-        return padded, functional.pad(mask, (0, more)), None if special is None else functional.pad(special, (0, more))
+        return x, functional.pad(mask, (0, more)), None if special is None else functional.pad(special, (0, more))
 
-    def _key(self, inputs: tuple[Tensor, Tensor, Tensor | None]) -> Hashable:
-        """Everything that decides which kernels run, and on which memory."""
-        layer, (x, _, special) = self.layer, inputs
+    def _key(self, inputs: Inputs) -> Key:
+        """Everything that decides which kernels run, and on which memory; first the padded input's shape."""
+        layer, (x, mask, special) = self.layer, inputs
         cast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
         grad, frozen = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         weights = tuple((one.data_ptr(), one.dtype, one.requires_grad) for one in layer.parameters())
         options = (frozen, layer.training, layer.samples, layer.eval_samples, id(layer.settings))
-        return (x.shape, x.dtype, x.device, special is None, cast, grad, grad and x.requires_grad, weights, options)
+        shape = (*mask.shape, x.shape[2])
+        return (shape, x.dtype, x.device, special is None, cast, grad, grad and x.requires_grad, weights, options)
 
-    def _record(self, key: Hashable, inputs: tuple[Tensor, Tensor, Tensor | None]) -> None:
-        while len(self.records) >= SHAPES:
+    def _record(self, key: Key, inputs: Inputs) -> None:
+        while self.records and (
+            len(self.records) >= SHAPES or sum(prod(one[0]) for one in (key, *self.records)) > HELD
+        ):
             self.calls.pop(self.records.popitem(last=False)[0], None)
             self.given_up += 1
         if self.pool is None:
@@ -133,7 +157,7 @@ class Replay:
         with torch.cuda.device(inputs[0].device), preserved():
             self.records[key] = _Record(self.layer, inputs, self.pool)
 
-    def _replay(self, record: "_Record", inputs: tuple[Tensor, Tensor, Tensor | None]) -> Played:
+    def _replay(self, record: "_Record", inputs: Inputs) -> Played:
         x, mask, special = inputs
         record.mask.copy_(mask)
         if special is not None and record.special is not None:
@@ -160,10 +184,12 @@ class _Token:
 class _Record:
     """The two graphs of one shape, and the memory that they read and write."""
 
-    def __init__(self, layer: NeuroGameAttention, inputs: tuple[Tensor, Tensor, Tensor | None], pool: Any) -> None:
+    def __init__(self, layer: NeuroGameAttention, inputs: Inputs, pool: Any) -> None:
         x, mask, special = inputs
         learns = torch.is_grad_enabled()
-        self.x = x.detach().clone().requires_grad_(learns and x.requires_grad)
+        self.x = x.new_empty(*mask.shape, x.shape[2])
+        self._take(x)
+        self.x.requires_grad_(learns and x.requires_grad)
         self.mask = mask.clone()
         self.special = None if special is None else special.clone()
         self.weights = [one for one in layer.parameters() if one.requires_grad] if learns else []
@@ -205,16 +231,26 @@ class _Record:
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Copies of what the graph leaves."""
-        self.x.detach().copy_(x)
+        self._take(x)
         self.graph.replay()
         return self.pooled.clone(), self.figures.clone()
 
-    def backward(self, slope: Tensor) -> list[Tensor | None]:
-        """Gradients of x, if it has one, and of the weights."""
+    def backward(self, slope: Tensor, n: int) -> list[Tensor | None]:
+        """Gradients of x, if it has one, of its n tokens, and of the weights."""
         assert self.slopes is not None
         self.slope.copy_(slope)
         self.back.replay()
-        return [None if one is None else one.clone() for one in self.slopes]
+        slopes = list(self.slopes)
+        if self.x.requires_grad and slopes[0] is not None:
+            slopes[0] = slopes[0][:, :n]
+        return [None if one is None else one.clone(memory_format=torch.contiguous_format) for one in slopes]
+
+    def _take(self, x: Tensor) -> None:
+        """Copy x to where the graph reads it, with zeros for padding."""
+        n, own = x.shape[1], self.x.detach()
+        own[:, :n].copy_(x.detach())
+        if n < own.shape[1]:
+            own[:, n:].zero_()
 
 
 @contextmanager
@@ -236,7 +272,7 @@ class _Step(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, record: _Record, token: _Token, x: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
-        ctx.record, ctx.token = record, token
+        ctx.record, ctx.token, ctx.tokens = record, token, x.shape[1]
         pooled, figures = record.forward(x)
         ctx.mark_non_differentiable(figures)
         return pooled, figures
@@ -246,7 +282,7 @@ class _Step(torch.autograd.Function):
     def backward(ctx: Any, slope: Tensor, _: Tensor) -> tuple[Any, ...]:
         if ctx.token is None:
             raise RuntimeError("the backward pass of a replayed layer can be run once for each forward pass")
-        slopes = ctx.record.backward(slope)
+        slopes = ctx.record.backward(slope, ctx.tokens)
         ctx.token = None
         first = [] if ctx.record.x.requires_grad else [None]
         return (None, None, *first, *slopes)
