@@ -11,7 +11,7 @@ from spinformer.games import NormGame, estimate_values, low_rank_from_sums
 from spinformer.games.one_pass import estimate_norm_pairs, estimate_norm_values
 from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field
 from spinformer.kernels import factors as factored
-from spinformer.kernels import spins, support
+from spinformer.kernels import players, spins, support
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 pytestmark = pytest.mark.skipif(
@@ -119,6 +119,20 @@ def test_values_and_pairs(fused, n, budget, by_column, scale):
 
     for plain, fast, least in zip(run(False), run(True), (1e-20, 1e-2), strict=True):
         assert_twins(plain, fast, least=least)
+
+
+def test_values_with_many_blocks_of_players(monkeypatch):
+    generator = torch.Generator().manual_seed(0)
+    values, slope = (torch.randn(shape, generator=generator).to(DEVICE) for shape in [(2, 40, 6), (2, 2, 40)])
+
+    def run(most):
+        monkeypatch.setattr(players, "BLOCKS", most)
+        leaf = values.clone().requires_grad_()
+        found = estimate_norm_values(NormGame(leaf), 5, seed=3, shared=False)
+        ((found.values * slope).sum() + found.sums.square.sum()).backward()
+        return [found.values.detach(), leaf.grad]
+
+    assert_twins(run(32), run(0))
 
 
 @pytest.mark.parametrize("weighting", ["gibbs", "uniform"])

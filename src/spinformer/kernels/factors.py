@@ -68,19 +68,21 @@ def solve_factored(
     residual = fields.new_empty(batch)
     done, last, steps = (torch.zeros(batch, dtype=torch.int64, device=fields.device) for _ in range(3))
     partial, total = fields.new_empty(batch, parts, width), fields.new_empty(batch, width)
-    found = fields.new_empty(batch, parts, SLOTS)
+    found, images = fields.new_empty(batch, parts, SLOTS), torch.empty_like(fields)
     fields, cold = fields.contiguous(), cold.contiguous()
     given = fields if mask is None else mask.contiguous()
-    sizes = {"ROWS": rows, "R": width, "num_warps": 8}
+    sizes = {"LINE": min(1024, block(chunk)), "ROWS": rows, "R": width, "num_warps": 8}
+    joins, joined = (batch, -(-width // 32)), {"R": width, "C": min(32, width), "P": min(64, block(parts))}
     for count in range(max_steps + 1):
         slot = count % WINDOW
         device.pull[(batch, parts)](
             factors, states, gaps, mixing, step, done, partial, n, rank, slot, chunk, parts,
             FIRST=count == 0, CLIPPED=anderson, **sizes,
         )  # fmt: skip
-        device.join[(batch, -(-width // 128))](partial, weights, done, total, rank, parts, R=width, C=min(128, width))
+        device.join[joins](partial, weights, done, total, rank, parts, **joined)
         device.push[(batch, parts)](
-            factors, diagonal, fields, cold, given, states, gaps, done, total, found, n, rank, slot, chunk, parts,
+            factors, diagonal, fields, cold, given, states, gaps, images, done, total, found,
+            n, rank, slot, chunk, parts,
             MASKED=mask is not None, **sizes,
         )  # fmt: skip
         device.decide[(batch,)](
@@ -114,22 +116,21 @@ def solve_factored_adjoint(right: Tensor, root: Tensor, cold: Tensor, couplings:
     partial, total = right.new_empty(batch, parts, width), right.new_empty(batch, width)
     sums, curvatures = right.new_empty(batch, parts), right.new_empty(batch, parts)
     root, cold = root.contiguous(), cold.contiguous()
-    sizes = {"ROWS": rows, "R": width, "num_warps": 8}
+    sizes = {"LINE": min(1024, block(chunk)), "ROWS": rows, "R": width, "num_warps": 8}
+    joins, joined = (batch, -(-width // 32)), {"R": width, "C": min(32, width), "P": min(64, block(parts))}
     for count in range(most):
         device.pull_adjoint[(batch, parts)](
-            factors, root, residues, directions, squares, sums, stopped, partial, n, rank, count, chunk, parts,
-            most + 1, FIRST=count == 0, **sizes,
+            factors, root, residues, directions, images, squares, sums, stopped, partial,
+            n, rank, count, chunk, parts, most + 1, FIRST=count == 0, **sizes,
         )  # fmt: skip
-        device.join[(batch, -(-width // 128))](
-            partial, weights, stopped, total, rank, parts, R=width, C=min(128, width)
-        )
+        device.join[joins](partial, weights, stopped, total, rank, parts, **joined)
         device.push_adjoint[(batch, parts)](
             factors, diagonal, root, cold, directions, images, stopped, total, curvatures,
             n, rank, chunk, parts, **sizes,
         )  # fmt: skip
         device.step_adjoint[(batch, parts)](
             solution, residues, directions, images, squares, curvatures, sums, stopped,
-            n, count, chunk, parts, most + 1, ROWS=min(1024, block(chunk)),
+            n, count, chunk, parts, most + 1, LINE=sizes["LINE"],
         )  # fmt: skip
         device.stop_adjoint[(batch,)](curvatures, sums, goal, stopped, reached, parts, num_warps=1)
         if (count + 1) % CHECK_EVERY_DEFAULT == 0 and all_done(stopped == 0, count):

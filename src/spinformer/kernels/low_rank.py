@@ -55,8 +55,9 @@ def product_slopes(factors: Tensor, weights: Tensor, slope: Tensor, state: Tenso
     batch, n, rank = factors.shape
     rows, chunk, parts, width = blocks_of(batch, n, rank)
     to_factors, partial = torch.empty_like(factors), factors.new_empty(batch, parts, width)
+    # a quarter of the rows: a program holds several numbers for each of a tile
     device.product_slopes[(batch, parts)](
         factors, weights, slope, state, inner, outer, to_factors, partial, n, rank, chunk, parts,
-        ROWS=rows, R=width, num_warps=8,
+        ROWS=rows // 4, R=width, num_warps=8,
     )  # fmt: skip
     return [to_factors, inner * outer - partial[..., :rank].sum(1)]

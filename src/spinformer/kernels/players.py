@@ -13,6 +13,7 @@ from spinformer.kernels.support import block, usable
 
 MAX_BUDGET = 256
 PROGRAMS = 264  # two for each processor of a large GPU
+BLOCKS = 32  # of players, whose parts in a game's numbers one program adds up; more are added up before
 
 
 def can_value_players(values: Tensor, budget: int) -> bool:
@@ -123,6 +124,9 @@ def value_players_backward(
         scale, counts, means, masked, whole_products, to_squares, part_totals, parts, closed, n, budget, blocks,
         MASKED=mask is not None, GIVEN=to_products is not None, N=size,
     )  # fmt: skip
+    if blocks > BLOCKS:
+        blocks, closed, part_totals = 1, closed.sum(1), part_totals.sum(1)
+        parts = parts.sum(1, dtype=torch.float64)
     device.scalars_backward[(batch,)](
         parts, closed, part_totals, given if to_totals is None else to_totals.contiguous(), means, sizes, scale,
         chances, counts, whole_totals, out, n, budget, blocks, chances.shape[1],

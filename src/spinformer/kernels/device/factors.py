@@ -3,6 +3,10 @@
 A product with J is two passes over U, in blocks of rows: `U' x` leaves a part for each block, `join` adds them up, and
 the second pass goes on with what the iteration needs of J x. A sample that is done skips all of it, so that the number
 of launches can be fixed and nobody asks the device.
+
+Beside a tile of U every thread of a program holds the numbers of all its rows. So what concerns rows alone is done
+before or after, LINE rows at a time, each by one thread, and passes through memory, with a barrier. Where several
+threads still share a row, a barrier keeps the first from overwriting what the others have yet to read.
 """
 
 import triton
@@ -11,6 +15,7 @@ import triton.language as tl
 from spinformer.kernels.device.spins import SLOTS, TINY, _mixing_weights, _tanh
 
 WINDOW = tl.constexpr(5)
+PARTS = tl.constexpr(256)  # blocks whose parts are added at once
 
 
 @triton.jit
@@ -30,22 +35,35 @@ def _tile(couplings, row, n, rank, R: tl.constexpr):
 
 
 @triton.jit
-def join(partial, weights, done, total, rank, parts, R: tl.constexpr, C: tl.constexpr):
+def _added(numbers, parts):
+    """The sum of the blocks' parts of one number."""
+    sum_ = tl.zeros((PARTS,), tl.float32)
+    for start in range(0, parts, PARTS):
+        part = start + tl.arange(0, PARTS)
+        sum_ += tl.load(numbers + part, part < parts, 0.0)
+    return tl.sum(sum_, 0)
+
+
+@triton.jit
+def join(partial, weights, done, total, rank, parts, R: tl.constexpr, C: tl.constexpr, P: tl.constexpr):
     """w_r sum over blocks of their part of (U' x)_r."""
     sample = tl.program_id(0).to(tl.int64)
     if tl.load(done + sample) == 0:
         column = tl.program_id(1) * C + tl.arange(0, C)
         known = column < rank
-        sum_ = tl.zeros((C,), tl.float32)
-        for part in range(parts):
-            sum_ += tl.load(partial + (sample * parts + part) * R + column, known, 0.0)
-        tl.store(total + sample * R + column, sum_ * tl.load(weights + sample * rank + column, known, 0.0), known)
+        sums = tl.zeros((P, C), tl.float32)
+        for start in range(0, parts, P):
+            part = start + tl.arange(0, P)
+            place = (sample * parts + part)[:, None] * R + column[None, :]
+            sums += tl.load(partial + place, (part < parts)[:, None] & known[None, :], 0.0)
+        weight = tl.load(weights + sample * rank + column, known, 0.0)
+        tl.store(total + sample * R + column, tl.sum(sums, 0) * weight, known)
 
 
 @triton.jit(do_not_specialize=["slot"])
 def pull(
     couplings, states, gaps, mixing, damping, done, partial, n, rank, slot, chunk, parts,
-    FIRST: tl.constexpr, CLIPPED: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    FIRST: tl.constexpr, CLIPPED: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
     """The next state m, sum over k of a_k (m_k + damping r_k), into its slot; and this block's part of U' m."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -53,28 +71,31 @@ def pull(
         couplings += sample * n * rank
         states += sample * WINDOW * n
         gaps += sample * WINDOW * n
-        step = tl.load(damping + sample)
-        sum_ = tl.zeros((R,), tl.float32)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
-            if FIRST:
-                m = tl.load(states + row, known, 0.0)
-            else:
-                m = tl.zeros((ROWS,), tl.float32)
+        if not FIRST:
+            step = tl.load(damping + sample)
+            for start in range(0, chunk, LINE):
+                row, known = _rows(part, start, chunk, n, LINE)
+                m = tl.zeros((LINE,), tl.float32)
                 for k in tl.static_range(5):
                     old, gap = tl.load(states + k * n + row, known, 0.0), tl.load(gaps + k * n + row, known, 0.0)
                     m += tl.load(mixing + sample * SLOTS + k) * (old + step * gap)
                 if CLIPPED:
                     m = tl.minimum(tl.maximum(m, -1.0), 1.0)
+                tl.debug_barrier()
                 tl.store(states + slot * n + row, m, known)
+            tl.debug_barrier()
+        sum_ = tl.zeros((R,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row, known = _rows(part, start, chunk, n, ROWS)
+            m = tl.load(states + slot * n + row, known, 0.0)
             sum_ += tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * m[:, None], 0)
         tl.store(partial + (sample * parts + part) * R + tl.arange(0, R), sum_)
 
 
 @triton.jit(do_not_specialize=["slot"])
 def push(
-    couplings, diagonal, fields, cold, mask, states, gaps, done, total, found, n, rank, slot, chunk, parts,
-    MASKED: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    couplings, diagonal, fields, cold, mask, states, gaps, images, done, total, found, n, rank, slot, chunk, parts,
+    MASKED: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
     """r = tanh(cold (h + J m)) - m into its slot; this block's part of r . r_k, and its largest |r|."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -83,13 +104,18 @@ def push(
         states += sample * WINDOW * n
         gaps += sample * WINDOW * n
         inner = tl.load(total + sample * R + tl.arange(0, R), tl.arange(0, R) < rank, 0.0)
-        strength = tl.load(cold + sample)
-        dot0, dot1, dot2 = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
-        dot3, dot4, worst = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
         for start in range(0, chunk, ROWS):
             row, known = _rows(part, start, chunk, n, ROWS)
-            m = tl.load(states + slot * n + row, known, 0.0)
             image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
+            tl.store(images + sample * n + row, image, known)
+        tl.debug_barrier()
+        strength = tl.load(cold + sample)
+        dot0, dot1, dot2 = tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32)
+        dot3, dot4, worst = tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32)
+        for start in range(0, chunk, LINE):
+            row, known = _rows(part, start, chunk, n, LINE)
+            m = tl.load(states + slot * n + row, known, 0.0)
+            image = tl.load(images + sample * n + row, known, 0.0)
             image -= tl.load(diagonal + sample * n + row, known, 0.0) * m
             gap = _tanh(strength * (tl.load(fields + sample * n + row, known, 0.0) + image))
             if MASKED:
@@ -120,12 +146,14 @@ def decide(
     sample = tl.program_id(0).to(tl.int64)
     if tl.load(done + sample) == 0:
         k = tl.arange(0, SLOTS)
-        dots, worst = tl.zeros((SLOTS,), tl.float32), tl.zeros((SLOTS,), tl.float32)
-        for part in range(parts):
-            row = tl.load(found + (sample * parts + part) * SLOTS + k, k < 6, 0.0)
-            dots += tl.where(k < WINDOW, row, 0.0)
-            worst = tl.maximum(worst, tl.where(k == WINDOW, row, 0.0))
-        largest = tl.max(worst, 0)
+        sums, worst = tl.zeros((32, SLOTS), tl.float32), tl.zeros((32, SLOTS), tl.float32)
+        for start in range(0, parts, 32):
+            part = start + tl.arange(0, 32)
+            place = (sample * parts + part)[:, None] * SLOTS + k[None, :]
+            row = tl.load(found + place, (part < parts)[:, None] & (k < 6)[None, :], 0.0)
+            sums += tl.where((k < WINDOW)[None, :], row, 0.0)
+            worst = tl.maximum(worst, tl.where((k == WINDOW)[None, :], row, 0.0))
+        dots, largest = tl.sum(sums, 0), tl.max(tl.max(worst, 1), 0)
         tl.store(residual + sample, largest)
         tl.store(last + sample, slot)
         tl.store(steps + sample, count)
@@ -149,8 +177,9 @@ def decide(
 
 @triton.jit(do_not_specialize=["count"])
 def pull_adjoint(
-    couplings, root, residues, directions, squares, sums, stopped, partial, n, rank, count, chunk, parts, width,
-    FIRST: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    couplings, root, residues, directions, images, squares, sums, stopped, partial,
+    n, rank, count, chunk, parts, width,
+    FIRST: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
     """p = r + beta p, and this block's part of U' root p. squares: |r|^2 after each step; sums: parts of the last."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -158,20 +187,23 @@ def pull_adjoint(
         couplings += sample * n * rank
         beta = 0.0
         if not FIRST:
-            square = 0.0
-            for other in range(parts):
-                square += tl.load(sums + sample * parts + other)
+            square = _added(sums + sample * parts, parts)
             beta = square / tl.maximum(tl.load(squares + sample * width + count - 1), TINY)
             if part == 0:
                 tl.store(squares + sample * width + count, square)
-        sum_ = tl.zeros((R,), tl.float32)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
+        for start in range(0, chunk, LINE):
+            row, known = _rows(part, start, chunk, n, LINE)
             p = tl.load(residues + sample * n + row, known, 0.0)
             if not FIRST:
                 p += beta * tl.load(directions + sample * n + row, known, 0.0)
+                tl.debug_barrier()
             tl.store(directions + sample * n + row, p, known)
-            p *= tl.load(root + sample * n + row, known, 0.0)
+            tl.store(images + sample * n + row, p * tl.load(root + sample * n + row, known, 0.0), known)
+        tl.debug_barrier()
+        sum_ = tl.zeros((R,), tl.float32)
+        for start in range(0, chunk, ROWS):
+            row, known = _rows(part, start, chunk, n, ROWS)
+            p = tl.load(images + sample * n + row, known, 0.0)
             sum_ += tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * p[:, None], 0)
         tl.store(partial + (sample * parts + part) * R + tl.arange(0, R), sum_)
 
@@ -179,22 +211,28 @@ def pull_adjoint(
 @triton.jit
 def push_adjoint(
     couplings, diagonal, root, cold, directions, images, stopped, total, sums, n, rank, chunk, parts,
-    ROWS: tl.constexpr, R: tl.constexpr,
+    LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
 ):  # fmt: skip
     """A p = p - cold root J root p, and this block's part of p . A p."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(stopped + sample) == 0:
         couplings += sample * n * rank
         inner = tl.load(total + sample * R + tl.arange(0, R), tl.arange(0, R) < rank, 0.0)
-        strength = tl.load(cold + sample)
-        sum_ = tl.zeros((ROWS,), tl.float32)
         for start in range(0, chunk, ROWS):
             row, known = _rows(part, start, chunk, n, ROWS)
+            image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
+            tl.store(images + sample * n + row, image, known)
+        tl.debug_barrier()
+        strength = tl.load(cold + sample)
+        sum_ = tl.zeros((LINE,), tl.float32)
+        for start in range(0, chunk, LINE):
+            row, known = _rows(part, start, chunk, n, LINE)
             p = tl.load(directions + sample * n + row, known, 0.0)
             scale = tl.load(root + sample * n + row, known, 0.0)
-            image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
+            image = tl.load(images + sample * n + row, known, 0.0)
             image -= tl.load(diagonal + sample * n + row, known, 0.0) * scale * p
             image = p - strength * scale * image
+            tl.debug_barrier()
             tl.store(images + sample * n + row, image, known)
             sum_ += p * image
         tl.store(sums + sample * parts + part, tl.sum(sum_, 0))
@@ -203,21 +241,20 @@ def push_adjoint(
 @triton.jit(do_not_specialize=["count"])
 def step_adjoint(
     solution, residues, directions, images, squares, curvatures, sums, stopped, n, count, chunk, parts, width,
-    ROWS: tl.constexpr,
+    LINE: tl.constexpr,
 ):  # fmt: skip
     """x += step p and r -= step A p, with step = |r|^2 / p . A p; this block's part of |r|^2."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(stopped + sample) == 0:
-        curvature = 0.0
-        for other in range(parts):
-            curvature += tl.load(curvatures + sample * parts + other)
+        curvature = _added(curvatures + sample * parts, parts)
         step = tl.where(curvature > 0, tl.load(squares + sample * width + count) / curvature, 0.0)
-        sum_ = tl.zeros((ROWS,), tl.float32)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
-            row += sample * n
+        sum_ = tl.zeros((LINE,), tl.float32)
+        for start in range(0, chunk, LINE):
+            line, known = _rows(part, start, chunk, n, LINE)
+            row = line + sample * n
             x = tl.load(solution + row, known, 0.0) + step * tl.load(directions + row, known, 0.0)
             r = tl.load(residues + row, known, 0.0) - step * tl.load(images + row, known, 0.0)
+            tl.debug_barrier()
             tl.store(solution + row, x, known)
             tl.store(residues + row, r, known)
             sum_ += r * r
@@ -229,10 +266,7 @@ def stop_adjoint(curvatures, sums, goal, stopped, reached, parts):
     """Of a sample after a step: |r|^2, and whether it is at rounding level or its matrix not positive definite."""
     sample = tl.program_id(0).to(tl.int64)
     if tl.load(stopped + sample) == 0:
-        square, curvature = 0.0, 0.0
-        for other in range(parts):
-            square += tl.load(sums + sample * parts + other)
-            curvature += tl.load(curvatures + sample * parts + other)
+        square, curvature = _added(sums + sample * parts, parts), _added(curvatures + sample * parts, parts)
         tl.store(reached + sample, square)
         if (square <= tl.load(goal + sample)) | (curvature <= 0):
             tl.store(stopped + sample, 1)
