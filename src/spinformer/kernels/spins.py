@@ -10,7 +10,7 @@ from spinformer.kernels.support import block, usable
 RESIDENT, STREAMED, FACTORS = range(3)
 MAX_RESIDENT = 128  # spins whose matrix stays on chip
 MAX_STREAMED = 1024  # spins whose matrix one program reads again for every product
-MAX_FACTORED = 2048
+MAX_FACTORED = 1024  # spins of low-rank couplings that one program iterates over
 MAX_RANK = 256
 LANCZOS_STEPS = 8
 
