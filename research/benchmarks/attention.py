@@ -117,14 +117,9 @@ def _multihead(x: Tensor, seed: int) -> Step:
 
 def _forms(x: Tensor, preset: str) -> tuple[Form, ...]:
     """How the layer is run on such an input."""
-<<<<<<< HEAD
-    replayed: tuple[Form, ...] = ("replayed",) if x.is_cuda and x.shape[1] <= LIMIT else ()
-    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and (x.shape[1], preset) == COMPILED else ()
-=======
     recorded = x.is_cuda and (x.shape[1] <= LIMIT or x.numel() <= MOST)
     replayed: tuple[Form, ...] = ("replayed",) if recorded else ()
-    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and x.shape[1] == COMPILED else ()
->>>>>>> 2befed1 (Replay long inputs from CUDA graphs)
+    compiled: tuple[Form, ...] = ("compiled",) if x.is_cuda and (x.shape[1], preset) == COMPILED else ()
     return ("eager", *replayed, *compiled)
 
 

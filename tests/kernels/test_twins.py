@@ -11,13 +11,17 @@ from spinformer.games import NormGame, estimate_values, low_rank_from_sums
 from spinformer.games.one_pass import estimate_norm_pairs, estimate_norm_values
 from spinformer.ising import DenseCouplings, Ising, LowRankCouplings, mean_field
 from spinformer.kernels import factors as factored
-from spinformer.kernels import players, spins, support
+from spinformer.kernels import pairs, players, spins, support
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-pytestmark = pytest.mark.skipif(
-    not (support.HAS_TRITON and (torch.cuda.is_available() or support.INTERPRETED)),
-    reason="this machine has no CUDA device",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not (support.HAS_TRITON and (torch.cuda.is_available() or support.INTERPRETED)),
+        reason="this machine has no CUDA device",
+    ),
+    # of the interpreter, about roots that are not used
+    pytest.mark.filterwarnings("ignore:(invalid value|divide by zero) encountered:RuntimeWarning"),
+]
 # Relative to the largest element: sums of float32 numbers in another order.
 CLOSE = 5e-5
 SMALL = support.INTERPRETED
@@ -136,15 +140,17 @@ def test_values_with_many_blocks_of_players(monkeypatch):
 
 
 @pytest.mark.parametrize("weighting", ["gibbs", "uniform"])
-def test_pairs_without_control(fused, weighting):
+@pytest.mark.parametrize("scale", [1e-15, 1.0, 1e15])
+def test_pairs_without_control(fused, weighting, scale):
     generator = torch.Generator().manual_seed(0)
     values, slope = torch.randn(2, 37, 8, generator=generator), torch.randn(2, 37, 37, generator=generator).to(DEVICE)
+    values *= scale
     mask = random_mask(2, 37, generator)
 
     def run(on):
         fused(on)
         leaf = values.to(DEVICE).clone().requires_grad_()
-        warm = torch.tensor([0.5, 0.9], device=DEVICE, requires_grad=True)
+        warm = torch.tensor([0.5 * scale, 0.9 * scale], device=DEVICE, requires_grad=True)
         options = {"weighting": weighting, "temperature": warm, "estimator": "plain", "errors": False, "seed": 3}
         found = estimate_values(NormGame(leaf, mask), "BII", 6, **options)
         (found.values * slope).sum().backward()
@@ -153,6 +159,24 @@ def test_pairs_without_control(fused, weighting):
         return [found.values.detach(), ess, leaf.grad, *([warm.grad] if weighting == "gibbs" else [])]
 
     assert_twins(run(False), run(True), 2e-4)
+
+
+@pytest.mark.parametrize("games", [1, 2])
+def test_gradients_of_pairs_a_few_games_at_a_time(monkeypatch, games):
+    generator = torch.Generator().manual_seed(0)
+    values, slope = (torch.randn(3, 33, d, generator=generator).to(DEVICE) for d in (4, 33))
+    inside = (torch.rand(3, 2, 33, generator=generator) < 0.5).to(DEVICE)
+    sums = inside.float() @ values
+    given = (values, sums @ values.mT, inside, sums.square().sum(-1), values.square().sum(-1))
+    cold = torch.tensor([0.5, 0.0, 1.0], device=DEVICE)
+    mean, log_sum, _ = pairs.average_pairs(*given, cold)
+
+    def run():
+        return pairs.average_pairs_backward(slope, *given, cold, mean, log_sum)
+
+    expected = run()
+    monkeypatch.setattr(pairs, "MAX_SHARES", games * 2 * 3 * 33)
+    assert_twins(expected, run(), 1e-6)
 
 
 @pytest.mark.parametrize("form", ["resident", "streamed", "factors", "large"])

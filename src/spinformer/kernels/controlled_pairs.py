@@ -86,15 +86,15 @@ def control_pairs_backward(
     gram = gram_of(values)
     to_squares, to_align, out = torch.empty_like(squares), torch.empty_like(align), values.new_empty(batch, 4)
     to_totals = values.new_empty(batch, tiles, draws)
-    parts, rest = values.new_empty(batch, tiles, draws, 12), values.new_empty(batch, tiles, 8)
+    parts, rest = values.new_empty(batch, tiles, draws, 12), values.new_empty(batch, tiles, 4)
     first, scale, align = gradient.contiguous(), scale.contiguous(), align.contiguous()
     products, inside, totals, squares = (x.contiguous() for x in (products, inside, totals, squares))
-    to_gram, to_products, own = pulled_pairs(
+    to_gram, to_products, own_totals, own_scale = pulled_pairs(
         first, gram, products, inside, totals, sizes, squares, scale, gram, gram, mask, gibbs=False
     )
     device.control_backward[(batch, tiles)](
         first, gram, products, inside, totals, sizes, squares, align,
-        squares if mask is None else mask.contiguous(), table, closed, own,
+        squares if mask is None else mask.contiguous(), table, closed,
         to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, draws, tiles,
         MASKED=mask is not None, I=TILE, K=block(draws), num_warps=4,
     )  # fmt: skip
@@ -105,11 +105,11 @@ def control_pairs_backward(
     return (
         torch.bmm(to_gram, values),
         to_products,
-        to_totals.sum(1),
+        to_totals.sum(1) + own_totals,
         to_squares + out[:, :1],
         to_align,
         out[:, 1].clone(),
-        out[:, 2].clone(),
+        out[:, 2] + own_scale,
     )
 
 

@@ -9,7 +9,9 @@ from spinformer.kernels.operator import operator
 from spinformer.kernels.support import usable
 
 TILE = 32  # players on each side of a block of pairs
-MAX_DRAWS = 128  # the backward pass keeps a sum for each coalition on chip
+PULLED = 16  # the same of the backward pass: one warp sums over a block without meeting others
+MAX_SHARES = 1 << 28  # float32 numbers that the backward pass keeps at a time: 1 GiB
+MAX_DRAWS = 128  # a control variate keeps numbers of all coalitions on chip
 
 
 def can_average_pairs(values: Tensor, draws: int) -> bool:
@@ -57,10 +59,9 @@ def average_pairs_backward(
     """Gradients of values (through v_i . v_j alone), products, total, squares and cold."""
     size = inside.sum(-1, dtype=values.dtype)
     given = (gram_of(values), products, inside, total, size, squares, cold, mean, log_sum)
-    to_gram, to_products, parts = pulled_pairs(gradient, *given, None, gibbs=True)
+    to_gram, to_products, to_total, to_cold = pulled_pairs(gradient, *given, None, gibbs=True)
     to_squares = (to_products * (0.5 - inside.to(values.dtype))).sum(1)
-    to_total, to_cold = parts.sum(2).unbind(-1)
-    return torch.bmm(to_gram, values), to_products, to_total.clone(), to_squares, to_cold.sum(1)
+    return torch.bmm(to_gram, values), to_products, to_total, to_squares, to_cold
 
 
 def gram_of(values: Tensor) -> Tensor:
@@ -82,20 +83,34 @@ def pulled_pairs(
     mask: Tensor | None,
     *,
     gibbs: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of v_i . v_j, (B, n, n), and of S_k . v_i, (B, K, n); parts of |S_k|^2's and level's, (B, K, P, 2)."""
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Gradients of v_i . v_j, (B, n, n), of S_k . v_i, (B, K, n), of |S_k|^2, (B, K), and of level, (B,).
+
+    That of q_i is the sum over k of (1/2 - c_ki) times that of S_k . v_i. Each block of pairs writes its part of the
+    sums: for players K n^2 / 16 numbers a game, kept for as many games as fit in 1 GiB, and for one game at least; for
+    coalitions K n^2 / 512, kept for all games.
+    """
     from spinformer.kernels.device import pairs_backward as device
 
-    (batch, n, _), draws, tiles = gram.shape, products.shape[1], -(-gram.shape[1] // TILE)
+    (batch, n, _), draws, tiles = gram.shape, products.shape[1], -(-gram.shape[1] // PULLED)
+    blocks = tiles * (tiles + 1) // 2
     to_gram, to_products = torch.empty_like(gram), products.new_empty(products.shape)
-    parts = gram.new_empty(batch, draws, tiles, 2)
+    to_total, own = gram.new_empty(batch, draws, blocks), gram.new_empty(batch, blocks)
     first = gradient.contiguous()
     rest = [tensor.contiguous() for tensor in (gram, products, inside, total, size, squares, level, mean, log_sum)]
     given = (first, *rest, first if mask is None else mask.contiguous())
-    sizes = {"GIBBS": gibbs, "MASKED": mask is not None, "I": TILE, "num_warps": 4}
-    device.to_gram[(batch, tiles * tiles)](*given, to_gram, n, draws, tiles, **sizes)
-    device.to_rows[(batch, draws, tiles)](*given, to_products, parts, n, draws, tiles, **sizes)
-    return to_gram, to_products, parts
+    games = max(1, MAX_SHARES // max(draws * tiles * n, 1))
+    games = min(games - games % 16 if games > 16 else games, batch)  # multiples of 16 keep all parts aligned alike
+    shares = gram.new_empty(games, draws, tiles, n)
+    sizes = {"GIBBS": gibbs, "MASKED": mask is not None, "I": PULLED, "num_warps": 1, "maxnreg": 128}
+    for start in range(0, batch, max(games, 1)):
+        part = slice(start, start + games)
+        tensors = [tensor[part] for tensor in (*given, to_gram)]
+        held = shares[: len(tensors[0])]
+        grid = (len(held) * tiles * tiles,)
+        device.backward[grid](*tensors, held, to_total[part], own[part], n, draws, tiles, **sizes)
+        torch.sum(held, 2, out=to_products[part])
+    return to_gram, to_products, to_total.sum(-1), own.sum(-1)
 
 
 @average_pairs.register_fake

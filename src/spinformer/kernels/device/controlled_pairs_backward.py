@@ -20,13 +20,13 @@ def _store_classes(place, one, single, double, real):
 
 @triton.jit
 def control_backward(
-    gradient, gram, products, inside, totals, sizes, squares, align, mask, table, closed, own,
+    gradient, gram, products, inside, totals, sizes, squares, align, mask, table, closed,
     to_gram, to_products, to_squares, to_align, to_totals, parts, rest,
     n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Of one block of players i: what h adds to to_gram and to_products, in place, and all other gradients.
+    """Of one block of players i: what h adds to to_gram and to_products, in place, and to all other gradients.
 
-    own: what `pairs_backward.to_rows` found for each coalition and block; parts: 12 sums for each coalition, rest: 5.
+    parts: 12 sums for each coalition, rest: 4.
     """
     game, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
     products += game * draws * n
@@ -45,9 +45,9 @@ def control_backward(
     by_gram = tl.load(closed + 3)
     for column in range(tiles):
         j = column * I + tl.arange(0, I)
-        place, mirror, known = _places(game, i, j, n)
+        place, _mirror, known = _places(game, i, j, n)
         g = tl.load(gram + place, known, 0.0)
-        slope = _slope(gradient, mask, game, i, j, place, mirror, known, n, MASKED)
+        slope = _slope(gradient, mask, game, i, j, place, known, n, MASKED)
         cj, _gain, _lost = _rows(products, inside, squares, j, k, draws, n)
         row_slope += tl.sum(slope, 1)
         row_gram += tl.sum(slope * g, 1)
@@ -73,10 +73,9 @@ def control_backward(
     by_square = tl.sum((0.5 - c) * pulled, 1) + row_slope * tl.load(closed + 1) - to_across
     tl.store(to_squares + game * n + i, by_square, i < n)
     tl.store(to_align + game * n + i, to_across, i < n)
-    found = own + ((game * draws + k) * tiles + row) * 2
     spot = game * tiles + row
     total = tl.load(totals + game * draws + k, real, 0.0)
-    tl.store(to_totals + spot * draws + k, tl.load(found, real, 0.0) - tl.sum(by_lost, 0) / 2, real)
+    tl.store(to_totals + spot * draws + k, -tl.sum(by_lost, 0) / 2, real)
     place = parts + (spot * draws + k) * 12
     both, crossed = c * rc, tl.sum(c * hc, 0)
     p0, p1, p2 = tl.sum(r + 0 * c, 0) / 2, tl.sum(any_, 0) / 2, tl.sum(both, 0) / 2
@@ -90,12 +89,11 @@ def control_backward(
     q2 = tl.sum(gain * both, 0) - 2 * crossed
     _store_classes(place + 2, q0, q1, q2, real)
     _store_classes(place + 3, tl.sum(h + 0 * c, 0), tl.sum(c * h + hc, 0), crossed, real)
-    place = rest + spot * 8
-    tl.store(place, tl.sum(tl.load(found + 1, real, 0.0), 0))
-    tl.store(place + 1, tl.sum(row_slope, 0) / 2)
-    tl.store(place + 2, tl.sum(row_slope * qi, 0))
-    tl.store(place + 3, tl.sum(row_slope * across, 0))
-    tl.store(place + 4, tl.sum(row_gram, 0) / 2)
+    place = rest + spot * 4
+    tl.store(place, tl.sum(row_slope, 0) / 2)
+    tl.store(place + 1, tl.sum(row_slope * qi, 0))
+    tl.store(place + 2, tl.sum(row_slope * across, 0))
+    tl.store(place + 3, tl.sum(row_gram, 0) / 2)
 
 
 @triton.jit
@@ -121,14 +119,13 @@ def tables_backward(
     count, sigma = players.to(tl.float64), tl.load(scale + game).to(tl.float64)
     size = tl.load(sizes + game * draws + k, real, 0.0).to(tl.float64)
     to_squares, to_pairs, to_scale = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
-    own, by_constant, by_square, by_across, by_gram = 0.0, 0.0, 0.0, 0.0, 0.0
+    by_constant, by_square, by_across, by_gram = 0.0, 0.0, 0.0, 0.0
     for block in range(tiles):
         spot = game * tiles + block
-        own += tl.load(rest + spot * 8)
-        by_constant += tl.load(rest + spot * 8 + 1)
-        by_square += tl.load(rest + spot * 8 + 2)
-        by_across += tl.load(rest + spot * 8 + 3)
-        by_gram += tl.load(rest + spot * 8 + 4)
+        by_constant += tl.load(rest + spot * 4)
+        by_square += tl.load(rest + spot * 4 + 1)
+        by_across += tl.load(rest + spot * 4 + 2)
+        by_gram += tl.load(rest + spot * 4 + 3)
         for kind in tl.static_range(3):
             place = parts + (spot * draws + k) * 12 + 4 * kind
             x, y = tl.load(place, real, 0.0).to(tl.float64), tl.load(place + 1, real, 0.0).to(tl.float64)
@@ -162,4 +159,4 @@ def tables_backward(
     pairs = tl.sum(to_pairs, 0) + tl.sum(more_pairs, 0) + by_constant * tl.load(closed + 5)
     tl.store(out + game * 4, (squares - pairs).to(tl.float32))
     tl.store(out + game * 4 + 1, pairs.to(tl.float32))
-    tl.store(out + game * 4 + 2, (tl.sum(to_scale, 0) + tl.sum(more_scale, 0) + own).to(tl.float32))
+    tl.store(out + game * 4 + 2, (tl.sum(to_scale, 0) + tl.sum(more_scale, 0)).to(tl.float32))

@@ -11,15 +11,27 @@ with every difference of roots written as a quotient, as in `spinformer.games.no
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.players import _inverse
-
-LEAST = tl.constexpr(1.2e-38)
+LEAST = tl.constexpr(1.2e-38)  # a squared norm below this counts as 0
+BINARY = tl.constexpr(1.4426950408889634)  # log_2 of e
 
 
 @triton.jit
 def _inverse_root(x):
     """1 / sqrt(x), 0 where x is not positive."""
-    return tl.where(x > 0, tl.rsqrt(tl.maximum(x, LEAST)), 0.0)
+    return tl.where(x > LEAST, tl.rsqrt(x), 0.0)
+
+
+@triton.jit
+def _inverses(x, y):
+    """1 / x and 1 / y of sums of two roots, both 0 where x or y is: one inverse root in place of two divisions."""
+    root = tl.rsqrt(x * y)
+    shared = tl.where(x * y > 0, root * root, 0.0)
+    return y * shared, x * shared
+
+
+@triton.jit
+def _exponential(x):
+    return tl.exp2(x * BINARY)
 
 
 @triton.jit
@@ -37,47 +49,39 @@ def _places(game, i, j, n):
 
 
 @triton.jit
-def _side(products, inside, squares, k, i, n):
-    """Of players i and coalition k: membership, what C - i gains with i, what C loses in squared norm with i."""
+def _side(products, inside, k, i, q, n):
+    """Of players i and coalition k: membership, and what C - i gains in squared norm with i."""
     known = i < n
     c = tl.load(inside + k * n + i, known, 0).to(tl.float32)
-    product = tl.load(products + k * n + i, known, 0.0)
-    q = tl.load(squares + i, known, 0.0)
-    return c, 2 * product + (1 - 2 * c) * q, c * (2 * product - q)
+    return c, 2 * tl.load(products + k * n + i, known, 0.0) + (1 - 2 * c) * q
 
 
 @triton.jit
-def _context(total, size, ci, cj, gain_i, gain_j, lost_i, lost_j, gram):
-    """u, a and b of a block of pairs."""
-    square = total - lost_i[:, None] - lost_j[None, :] + 2 * ci[:, None] * cj[None, :] * gram
-    square = tl.where(size - ci[:, None] - cj[None, :] > 0.5, tl.maximum(square, 0.0), 0.0)
-    return square, gain_i[:, None] - 2 * cj[None, :] * gram, gain_j[None, :] - 2 * ci[:, None] * gram
+def _context(total, size, ci, cj, gain_i, gain_j, twice):
+    """u, a and b of a block of pairs; twice: 2 g."""
+    shared = cj[None, :] * twice
+    square = (total - ci * gain_i)[:, None] - (cj * gain_j)[None, :] + ci[:, None] * shared
+    square = tl.maximum(square, 0.0)
+    if size < 2.5:  # T may be empty
+        square = tl.where(size - ci[:, None] - cj[None, :] > 0.5, square, 0.0)
+    return square, gain_i[:, None] - shared, gain_j[None, :] - ci[:, None] * twice
 
 
 @triton.jit
-def _roots(square, a, b, gram):
+def _roots(square, a, b, twice):
     """1 / sqrt of u, u + a, u + b and u + a + b + 2 g, and the four roots."""
-    one, other, both = square + a, square + b, square + a + b + 2 * gram
+    one, other, both = square + a, square + b, square + a + (b + twice)
     r0, r1, r2, r3 = _inverse_root(square), _inverse_root(one), _inverse_root(other), _inverse_root(both)
     return r0, r1, r2, r3, square * r0, one * r1, other * r2, both * r3
 
 
 @triton.jit
-def _difference(a, b, gram, none, one, other, both):
-    """Delta_ij from the four roots."""
-    turn = (b + 2 * gram) * _inverse(both + one) + b * _inverse(other + none)
-    return (2 * gram - a * turn * _inverse(one + none)) * _inverse(both + other)
-
-
-@triton.jit
-def _derivatives(a, b, gram, r0, r1, r2, r3, none, one, other, both):
-    """Of Delta_ij by a and by b, and the part of that by u that is not by b."""
-    by_a = -0.5 * (b + 2 * gram) * r3 * r1 * _inverse(both + one)
-    by_a = tl.where((r3 > 0) & (r1 > 0), by_a, 0.5 * (r3 - r1))
-    by_b = -0.5 * (a + 2 * gram) * r3 * r2 * _inverse(both + other)
-    by_b = tl.where((r3 > 0) & (r2 > 0), by_b, 0.5 * (r3 - r2))
-    low = 0.5 * a * r1 * r0 * _inverse(one + none)
-    return by_a, by_b, tl.where((r1 > 0) & (r0 > 0), low, 0.5 * (r0 - r1))
+def _differences(a, b, twice, none, one, other, both):
+    """Delta_ij from the four roots, and both - one, both - other and one - none."""
+    by_late, by_early = _inverses(both + one, other + none)  # such a sum is 0 only where v_j is
+    by_right, by_left = _inverses(both + other, one + none)  # and here v_i
+    late, step = (b + twice) * by_late, a * by_left
+    return (twice - step * (late + b * by_early)) * by_right, late, (a + twice) * by_right, step
 
 
 @triton.jit
@@ -98,23 +102,25 @@ def forward(
         beta = tl.load(level + game)
         i, j = _tile(row, column, I)
         place, mirror, known = _places(game, i, j, n)
-        g = tl.load(gram + place, known, 0.0)
+        twice = 2 * tl.load(gram + place, known, 0.0)
+        qi, qj = tl.load(squares + i, i < n, 0.0), tl.load(squares + j, j < n, 0.0)
         most = tl.full((I, I), float("-inf"), tl.float32)
         weight, weight2, sum_ = tl.zeros((I, I), tl.float32), tl.zeros((I, I), tl.float32), tl.zeros((I, I), tl.float32)
         for k in range(draws):
-            ci, gain_i, lost_i = _side(products, inside, squares, k, i, n)
-            cj, gain_j, lost_j = _side(products, inside, squares, k, j, n)
+            ci, gain_i = _side(products, inside, k, i, qi, n)
+            cj, gain_j = _side(products, inside, k, j, qj, n)
             whole, members = tl.load(total + game * draws + k), tl.load(size + game * draws + k)
-            square, a, b = _context(whole, members, ci, cj, gain_i, gain_j, lost_i, lost_j, g)
-            r0, r1, r2, r3, none, one, other, both = _roots(square, a, b, g)
-            delta = _difference(a, b, g, none, one, other, both)
+            square, a, b = _context(whole, members, ci, cj, gain_i, gain_j, twice)
+            _r0, _r1, _r2, _r3, none, one, other, both = _roots(square, a, b, twice)
+            delta, _late, _right, _step = _differences(a, b, twice, none, one, other, both)
             if GIBBS:
-                higher = tl.maximum(most, none * beta)
-                old, new = tl.exp(most - higher), tl.exp(none * beta - higher)
+                rise = none * beta - most  # the higher of both weights is 1
+                less = _exponential(-tl.abs(rise))
+                old, new = tl.where(rise > 0, less, 1.0), tl.where(rise > 0, 1.0, less)
                 weight = weight * old + new
                 weight2 = weight2 * old * old + new * new
                 sum_ = sum_ * old + new * delta
-                most = higher
+                most = tl.maximum(most, none * beta)
             else:
                 sum_ += delta
         result = sum_ * (beta / draws)
