@@ -13,6 +13,8 @@ paper's preset every pair of tokens takes PAIR_OPERATIONS operations in each coa
 
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -21,6 +23,7 @@ from torch.nn import functional
 
 from research.benchmarks.attention_peers import peers
 from research.benchmarks.timing import seconds
+from spinformer._base import records
 from spinformer._base.progress import progress
 from spinformer._base.rng import seeded
 from spinformer.attention import NeuroGameAttention, algorithm1
@@ -32,6 +35,7 @@ SIZES = {
     "cuda": ((128, 64), (512, 64), (2_048, 32), (8_192, 8), (32_768, 2), (131_072, 1)),
     "cpu": ((128, 8), (512, 2), (2_048, 1), (8_192, 1)),
 }
+PARTS = Path("runs/attention")
 MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
 SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
 POOLING = ("cls", "mean", "neurogame")
@@ -47,32 +51,56 @@ Form = Literal["eager", "replayed", "compiled"]
 Step = Callable[[], list[Tensor]]
 
 
-def run(seed: int = 0) -> dict[str, Any]:
-    """Rows of the layers by length, of Algorithm 1 and of the classifiers."""
+def run(seed: int = 0, parts: Path = PARTS) -> dict[str, Any]:
+    """Rows of the layers by length, of Algorithm 1 and of the classifiers
+
+    parts: a folder that keeps what was measured, the rows of one length at a time, so that a run that was stopped goes
+    on; what another commit or machine measured does not count.
+    """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    rates = _rates(device)
+    name = torch.cuda.get_device_name() if device.type == "cuda" else "cpu"
+    told = {"commit": records.commit(), "device": name, "seed": seed, "torch": torch.__version__}
+
+    def part(name: str, measure: Callable[[], Any]) -> Any:
+        command = "spinformer bench attention"
+        kept = records.once(name, lambda: {"part": measure()}, command=command, config=told, directory=parts)
+        return kept["part"]
+
+    rates = part("rates", lambda: _rates(device))
     rows: list[dict[str, Any]] = []
     for tokens, batch in progress(SIZES[device.type], "attention"):
-        with seeded(seed):
-            x = torch.randn(batch, tokens, DIM, device=device)
-        rows.append(_row("softmax attention", tokens, batch, _softmax(x), device))
-        rows.append(_row("nn.MultiheadAttention", tokens, batch, _multihead(x, seed), device))
-        for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
-            for heads in HEADS:
-                least = _least(tokens, batch, heads if preset == "paper" else 0, rates)
-                rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x, preset)]
+        rows += part(f"tokens-{tokens}", partial(_of_length, tokens, batch, rates, seed, device))
     classifiers = [
-        _classifier(head, tokens, texts, seed, device) for tokens, texts in SHAPES[device.type] for head in POOLING
+        part(f"{head}-{tokens}", partial(_classifier, head, tokens, texts, seed, device))
+        for tokens, texts in SHAPES[device.type]
+        for head in POOLING
     ]
     return {
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": name,
         "rates": rates,
         "rows": rows,
-        "loops": _loops(seed),
-        "peers": peers(PEER_TOKENS, DIM, BUDGET, seed),
+        "loops": part("loops", lambda: _loops(seed)),
+        "peers": part("peers", lambda: peers(PEER_TOKENS, DIM, BUDGET, seed)),
         "classifiers": classifiers,
         "passed": all(row["matches"] for row in rows),
     }
+
+
+def _of_length(
+    tokens: int, batch: int, rates: dict[str, float], seed: int, device: torch.device
+) -> list[dict[str, Any]]:
+    """All rows of one length, so that what is compared was measured together."""
+    with seeded(seed):
+        x = torch.randn(batch, tokens, DIM, device=device)
+    rows = [
+        _row("softmax attention", tokens, batch, _softmax(x), device),
+        _row("nn.MultiheadAttention", tokens, batch, _multihead(x, seed), device),
+    ]
+    for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
+        for heads in HEADS:
+            least = _least(tokens, batch, heads if preset == "paper" else 0, rates)
+            rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x, preset)]
+    return rows
 
 
 def _row(name: str, tokens: int, batch: int, step: Step, device: torch.device) -> dict[str, Any]:
@@ -263,7 +291,7 @@ def _classifier(head: str, tokens: int, texts: int, seed: int, device: torch.dev
     trained = seconds(model.train() and train, REPEATS)
     inferred = seconds(model.eval() and infer, REPEATS)
     row = {"head": head, "tokens": tokens, "texts": texts, "training": trained, "inference": inferred}
-    if head == "neurogame" and (tokens, texts) == SHAPES["cuda"][0] and device.type == "cuda":
+    if head == "neurogame" and device.type == "cuda" and (tokens, texts) == SHAPES["cuda"][0]:
         row["compiled"] = _compiled(model, {"input_ids": ids, "attention_mask": mask, "labels": labels})
     return row
 

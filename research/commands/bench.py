@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import time
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -81,6 +82,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _constants(module: ModuleType) -> dict[str, Any]:
-    """Constants of a benchmark, for its record; of a registry the names."""
-    constants = {key: value for key, value in vars(module).items() if key.isupper()}
+    """Constants of a benchmark, for its record, without folders; of a registry the names."""
+    constants = {key: value for key, value in vars(module).items() if key.isupper() and not isinstance(value, Path)}
     return {key: list(value) if isinstance(value, Registry) else value for key, value in constants.items()}

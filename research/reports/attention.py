@@ -23,7 +23,7 @@ def times(record: Record) -> str:
 
     def cell(row: Record, softmax: Record) -> str:
         if row["seconds"] is None:
-            return "differs"
+            return "failed" if row.get("error") else "differs"
         ratio = row["seconds"] / softmax["seconds"]
         own = f"{1e3 * row['seconds']:{'.2f' if row['seconds'] < 0.01 else '.1f'}}"
         return own if row is softmax else f"{own} ({ratio:{'.2g' if ratio < 10 else '.0f'}} ×)"
