@@ -31,11 +31,6 @@ def times(record: Record) -> str:
     return _by_length(record, cell)
 
 
-def memory(record: Record) -> str:
-    """The most memory of a step, in MiB."""
-    return _by_length(record, lambda row, _: "" if row["bytes"] is None else f"{row['bytes'] / MEBIBYTE:,.0f}")
-
-
 def nearness(record: Record) -> str:
     """What a step of ours cannot avoid at the measured rates, as a part of the time that it takes."""
 

@@ -33,10 +33,6 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "attention-nearness-cpu": (("attention-cpu",), attention.nearness),
     "attention-classifiers-cpu": (("attention-cpu",), attention.classifiers),
     "attention-peers": (("attention-cpu",), attention.peers),
-    "attention-times-gpu": (("attention-gpu",), attention.times),
-    "attention-memory-gpu": (("attention-gpu",), attention.memory),
-    "attention-nearness-gpu": (("attention-gpu",), attention.nearness),
-    "attention-classifiers-gpu": (("attention-gpu",), attention.classifiers),
     "nli-classifiers": (
         ("nli-heads", "nli-apart", "nli-distil", "nli-taught", "nli-teacher", "nli-base"),
         nli.classifiers,

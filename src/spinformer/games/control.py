@@ -63,8 +63,8 @@ class SquaredNormControl:
         step, bend, slope, first = self._at(2, pairs.size)
         return step + bend * pairs.square + first * (pairs.gain_row + pairs.gain_column) + 2 * slope * pairs.gram
 
-    def exact(self, index: Index, rows: slice = slice(None)) -> Tensor:
-        """The index of h: (B, n), or (B, rows, n) for a pairwise one, in closed form."""
+    def exact(self, index: Index, rows: slice = slice(None), gram: Tensor | None = None) -> Tensor:
+        """The index of h: (B, n), or (B, rows, n) for a pairwise one, in closed form; gram: v_i . v_j, if known."""
         if not index.pairwise:
             return self.exact_players((index,)).squeeze(1)
         (step, *_), (_, bend_one, bend_two), (slope, *_), (first, first_one, _) = self._means(2, (index,))
@@ -77,7 +77,8 @@ class SquaredNormControl:
         square, across = self._square_and_across()
         constant, by_square, by_across, by_gram = (part.to(square.dtype)[..., None] for part in factors)
         single = by_square.squeeze(-1) * square + by_across.squeeze(-1) * across
-        gram = self.game.values[:, rows] @ self.game.values.mT
+        if gram is None:
+            gram = self.game.values[:, rows] @ self.game.values.mT
         return constant + single[:, rows, None] + single[:, None] + by_gram * gram
 
     def exact_players(self, indices: Sequence[Index]) -> Tensor:
@@ -97,11 +98,11 @@ class SquaredNormControl:
         return self.game.squares, self.across
 
     def _means(self, order: int, indices: Sequence[Index]) -> list[tuple[Tensor, ...]]:
-        """For each of `_tables(order)`: its mean over T, E[table], and E[table one], E[table two], each (B, indices).
+        """For each of `tables_of(order)`: its mean over T, E[table], and E[table one], E[table two], each (B, indices).
 
         one, two: the probabilities that one and two given others are in T, by its size. One matrix product for all.
         """
-        tables = self._tables(order)
+        tables = self.tables_of(order)
         others = (self.counts - order).clamp_min(0)
         size = torch.arange(tables.shape[-1], dtype=torch.float64, device=others.device)
         one, two = _inclusion(size, others.double()[:, None])
@@ -111,7 +112,7 @@ class SquaredNormControl:
         flat = means.flatten(1, 2).unbind(1)
         return [flat[start : start + 3] for start in range(0, len(flat), 3)]
 
-    def _tables(self, order: int) -> Tensor:
+    def tables_of(self, order: int) -> Tensor:
         """By the size of T: differences of a and of b of this order, b that many sizes on, and for pairs b' one on."""
         if order not in self.tables:
             parts = [self.table.diff(order), self.table[:, 1:, order:]]
@@ -121,8 +122,8 @@ class SquaredNormControl:
         return self.tables[order]
 
     def _at(self, order: int, size: Tensor) -> tuple[Tensor, ...]:
-        """`_tables(order)` at these sizes, each of their shape."""
-        tables = self._tables(order).to(self.game.dtype)
+        """`tables_of(order)` at these sizes, each of their shape."""
+        tables = self.tables_of(order).to(self.game.dtype)
         column = size.long().flatten(1).clamp(0, tables.shape[-1] - 1)
         entries = tables.gather(2, column[:, None].expand(-1, tables.shape[1], -1))
         return entries.unflatten(2, size.shape[1:]).unbind(1)

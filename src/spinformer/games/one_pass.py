@@ -11,6 +11,7 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import as_seed
+from spinformer.games.blocked_pairs import controlled_pairs
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
 from spinformer.games.indices import INDICES
@@ -58,10 +59,15 @@ def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor | int, sha
 def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
     """BII from the sums of its coalitions, with the control variate, (B, n, n)
 
-    What `estimate_values` gives for BII from the seed of these coalitions. None where there is no operator for it.
+    What `estimate_values` gives for BII from the seed of these coalitions. None where there is no quicker way.
     """
-    if game.activation not in ("identity", "relu") or not can_control_pairs(game.values, sums.products.shape[1]):
+    if game.activation not in ("identity", "relu"):
         return None
+    if not can_control_pairs(game.values, sums.products.shape[1]):
+        elsewhere = torch.compiler.is_compiling() or game.device.type != "cpu"
+        if elsewhere or (torch.is_grad_enabled() and (game.values.requires_grad or sums.products.requires_grad)):
+            return None
+        return mean_of_twin_pairs(controlled_pairs(game, sums), game.twins())
     counts = game.counts()
     chances = chances_of(counts, game.players, game.mask is not None, fewer=1)
     arguments = (game.squares, game.alignment, game.grand, game.scale, game.mask, counts, *chances)

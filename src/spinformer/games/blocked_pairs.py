@@ -1,0 +1,113 @@
+"""Interactions of all pairs of a norm game without gradients, in blocks that stay in a CPU's caches."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from spinformer.games.control import SquaredNormControl
+from spinformer.games.indices import INDICES
+from spinformer.games.norm import NormGame, Sums
+
+ROWS = 32  # players i of a block; players j are those from the first of them on
+NUMBERS = 2**18  # in an array of a block, about
+
+
+@torch.no_grad()
+def controlled_pairs(game: NormGame, sums: Sums) -> Tensor:
+    """mean over k of (Delta_ij v(T_k) - Delta_ij h(T_k)) + BII of h,   T_k = C_k - ij: (B, n, n)
+
+    h: `SquaredNormControl`. What `estimate_values` gives for BII from these coalitions with the activation identity or
+    relu, in a fraction of the operations: each pair is computed once and in place, and the mean of h takes two matrix
+    products. Besides the result and n numbers for each coalition it keeps some 8 NUMBERS, or 8 K n where that is more.
+    """
+    control = SquaredNormControl(game)
+    gram = torch.bmm(game.values, game.values.mT)
+    result = _mean_difference(game, sums, gram).mul_(game.scale[:, None, None])
+    result.sub_(_mean_of_control(control, sums, gram)).add_(control.exact(INDICES["BII"], gram=gram))
+    result.diagonal(dim1=1, dim2=2).zero_()
+    return result if game.mask is None else result * (game.mask[:, None] & game.mask[:, :, None])
+
+
+def _mean_difference(game: NormGame, sums: Sums, gram: Tensor) -> Tensor:
+    """mean over k of Delta_ij |S_T|, (B, n, n), of unscaled vectors; entries on the diagonal mean nothing."""
+    inside, total, products = sums
+    squares = game.squares[:, None]
+    gain = 2 * products + (1 - 2 * inside) * squares
+    lost = inside * (2 * products - squares)
+    size = inside.sum(-1)
+    (batch, draws, n), out = inside.shape, torch.empty_like(gram)
+    for start in range(0, n, ROWS):
+        rows, columns = slice(start, min(start + ROWS, n)), slice(start, n)
+        games = max(1, NUMBERS // (draws * (rows.stop - start) * (n - start)))
+        for first in range(0, batch, games):
+            part = slice(first, first + games)
+            given = (inside[part], gain[part], lost[part], total[part, :, 0], size[part])
+            block = _block(*given, gram[part, rows, columns], rows, columns)
+            out[part, rows, columns] = block
+            out[part, columns, rows] = block.mT
+    return out
+
+
+def _block(
+    inside: Tensor, gain: Tensor, lost: Tensor, total: Tensor, size: Tensor, gram: Tensor, rows: slice, columns: slice
+) -> Tensor:
+    """The same for some games and some pairs, (b, rows, columns), as `NormGame.interactions_of` writes it."""
+    ci, cj = inside[:, :, rows, None], inside[:, :, None, columns]
+    twice = 2 * gram[:, None]
+    square = (total[:, :, None, None] - lost[:, :, rows, None]) - lost[:, :, None, columns]
+    square.add_((ci * cj).mul_(twice)).clamp_min_(0)
+    if bool((size <= 2).any()):  # T may be empty
+        square.mul_(size[:, :, None, None] - ci - cj > 0)
+    gain_row = torch.addcmul(gain[:, :, rows, None], cj, twice, value=-1)
+    gain_column = torch.addcmul(gain[:, :, None, columns], ci, twice, value=-1)
+    row = (square + gain_row).clamp_min_(0)
+    both = (row + gain_column).add_(twice).clamp_min_(0).sqrt_()
+    row.sqrt_()
+    column = (square + gain_column).clamp_min_(0).sqrt_()
+    none = square.sqrt_()
+    turn = gain_column + twice
+    turn.div_(_positive(both + row)).add_(gain_column.div_(_positive(column + none)))
+    turn.mul_(gain_row).div_(_positive(row.add_(none)))
+    return torch.sub(twice, turn, out=turn).div_(_positive(both.add_(column))).mean(1)
+
+
+def _positive(x: Tensor) -> Tensor:
+    """x, infinite where it is 0: a quotient by it is 0 there."""
+    return torch.threshold_(x, 0.0, math.inf)
+
+
+def _mean_of_control(control: SquaredNormControl, sums: Sums, gram: Tensor) -> Tensor:
+    """mean over k of Delta_ij h(T_k), (B, n, n); entries on the diagonal mean nothing
+
+    Each table X of h is taken at |T| = |C| - c_i - c_j, so it is x0 + x1 (c_i + c_j) + x2 c_i c_j, and so is the mean:
+    A + V_i + V_j + sum over k of (c_i Y_j + Y_i c_j) + g_ij (D + E_i + E_j + sum over k of w c_i c_j).
+    """
+    inside, total, products = sums
+    squares = control.game.squares[:, None]
+    gain, minus = 2 * products + (1 - 2 * inside) * squares, inside * (squares - 2 * products)
+    (s0, s1, s2), (b0, b1, b2), (l0, l1, l2), (f0, f1, f2) = _in_members(control, inside)
+    always = (s0 + b0 * total).mean(1)[..., None]  # (B, 1, 1)
+    within = inside * gain
+    single = (s1 + b1 * total) * inside + (b0 + b1) * minus + f0 * gain + f1 * within  # c_i l_i = l_i
+    single = single.mean(1)
+    crossed = b1 * minus + b2 * minus + f1 * gain + f2 * within + 0.5 * (s2 + b2 * total) * inside
+    draws = inside.shape[1]
+    matrix = torch.bmm(inside.mT, crossed) / draws
+    along = 2 * (inside * (l1 - f0 - f1)).mean(1)
+    weights = 2 * (b0 + 2 * b1 + b2 - 2 * (f1 + f2) + l2) / draws
+    factor = torch.bmm(inside.mT, weights * inside) + 2 * l0.mean(1)[..., None]
+    factor.add_(along[:, :, None]).add_(along[:, None]).mul_(gram)
+    return factor.add_(matrix).add_(matrix.mT).add_(always + single[:, :, None]).add_(single[:, None])
+
+
+def _in_members(control: SquaredNormControl, inside: Tensor) -> list[tuple[Tensor, ...]]:
+    """x0, x1 and x2 of every table of h for pairs, (B, K, 1) each."""
+    tables = control.tables_of(2)  # (B, 4, sizes)
+    size = inside.sum(-1).long()
+    at = [
+        tables.gather(2, (size - m).clamp(0, tables.shape[2] - 1)[:, None].expand(-1, tables.shape[1], -1))
+        for m in range(3)
+    ]
+    parts = (at[0], at[1] - at[0], at[2] - 2 * at[1] + at[0])
+    return [tuple(part[:, row, :, None].to(inside.dtype) for part in parts) for row in range(tables.shape[1])]

@@ -1,0 +1,64 @@
+"""Pairs in blocks against `estimate_values`, which computes them all at once and with gradients."""
+
+import pytest
+import torch
+
+from spinformer.games import NormGame, blocked_pairs, estimate_values
+from spinformer.games.one_pass import estimate_norm_pairs, estimate_norm_values
+
+# Relative to the largest number: roots of differences that cancel.
+CLOSE = {torch.float64: 2e-8, torch.float32: 2e-4}
+
+
+def game_of(n, dim, scale, dtype, masked):
+    """Three games with twins, a zero vector and opposite vectors, of n players."""
+    generator = torch.Generator().manual_seed(n)
+    values = scale * torch.randn(3, n, dim, dtype=dtype, generator=generator)
+    if n > 4:
+        values[0, 1], values[1, 0], values[2, 1] = values[0, 2], 0.0, -values[2, 3]
+    mask = None
+    if masked:
+        mask = torch.rand(3, n, generator=generator) < 0.8
+        mask[:, 0] = True
+    return NormGame(values, mask)
+
+
+@pytest.mark.parametrize("dtype", CLOSE)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(
+    ("n", "budget", "dim", "scale"),
+    [
+        *[(1, 4, 3, 1.0), (2, 4, 3, 1.0), (5, 4, 3, 1.0), (33, 25, 8, 1.0), (70, 6, 5, 1.0)],
+        *[(37, 9, 8, 1e-12), (37, 9, 8, 1e12)],
+    ],
+)
+def test_the_same_pairs(n, budget, dim, scale, masked, dtype):
+    game = game_of(n, dim, scale, dtype, masked)
+    found = estimate_norm_pairs(game, estimate_norm_values(game, budget, seed=3, shared=False).sums)
+    plain = estimate_values(game, "BII", budget, seed=4, errors=False, shared=False).values
+    assert found is not None
+    assert float((found - plain).abs().max()) <= CLOSE[dtype] * float(plain.abs().max())
+
+
+def test_the_size_of_blocks_changes_nothing_but_rounding(monkeypatch):
+    game = game_of(70, 5, 1.0, torch.float64, masked=True)
+    sums = estimate_norm_values(game, 6, seed=3, shared=False).sums
+    whole = blocked_pairs.controlled_pairs(game, sums)
+    monkeypatch.setattr(blocked_pairs, "ROWS", 7)
+    monkeypatch.setattr(blocked_pairs, "NUMBERS", 100)
+    torch.testing.assert_close(blocked_pairs.controlled_pairs(game, sums), whole)
+
+
+def test_what_has_gradients_is_left_to_the_plain_way(monkeypatch):
+    monkeypatch.setattr("spinformer.games.one_pass.can_control_pairs", lambda *_: False)
+    values = torch.randn(2, 6, 3).requires_grad_()
+    game = NormGame(values)
+    sums = estimate_norm_values(game, 4, seed=0, shared=False).sums
+    assert estimate_norm_pairs(game, sums) is None
+    with torch.no_grad():
+        assert estimate_norm_pairs(game, sums) is not None
+
+
+def test_other_activations_are_left_to_the_plain_way():
+    game = NormGame(torch.randn(2, 6, 3), activation="tanh")
+    assert estimate_norm_pairs(game, estimate_norm_values(game, 4, seed=0, shared=False).sums) is None
