@@ -90,7 +90,7 @@ def quickest(rows: Iterable[Record], name: str) -> dict[int, Record]:
 
 
 def figure(record: Record) -> "Figure":
-    """Time and memory of a step against the number of tokens, on logarithmic axes."""
+    """Time and memory of a step for each text of its batch, against the number of tokens, on logarithmic axes."""
     from matplotlib.figure import Figure
 
     rows = record["outcome"]["rows"]
@@ -100,10 +100,15 @@ def figure(record: Record) -> "Figure":
     for name, line in zip((SOFTMAX, *SHOWN), ("k--", "C0o-", "C2s-", "C3^-"), strict=True):
         best = quickest(rows, name)
         tokens = sorted(best)
-        parts = [[1e3 * best[n]["seconds"] for n in tokens], [(best[n]["bytes"] or 0) / MEBIBYTE for n in tokens]]
+        parts = [
+            [1e3 * best[n]["seconds"] / best[n]["batch"] for n in tokens],
+            [(best[n]["bytes"] or 0) / MEBIBYTE / best[n]["batch"] for n in tokens],
+        ]
         for axis, numbers in zip(axes, parts, strict=False):
             axis.plot(tokens, numbers, line, label=name, markersize=4)
-    for axis, title in zip(axes, ("milliseconds of a step", "most memory, MiB"), strict=False):
+    for axis, title in zip(
+        axes, ("milliseconds of a step for each text", "most memory for each text, MiB"), strict=False
+    ):
         axis.set(xscale="log", yscale="log", xlabel="tokens of a text", title=title)
         axis.grid(visible=True, which="major", alpha=0.3)
     axes[0].legend(frameon=False, fontsize=8)
