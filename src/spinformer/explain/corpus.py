@@ -127,7 +127,7 @@ def _write_part(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 def _join(parts: Sequence[Path], output: Path) -> None:
     """All parts in one file."""
     with atomic_write(output) as partial:
-        if output.suffix.lower() == ".parquet":
+        if _kind(output) == ".parquet":
             arrow, parquet = _arrow()
             with parquet.ParquetWriter(partial, _schema(arrow)) as writer:
                 for path in parts:

@@ -13,28 +13,35 @@ ROWS = 32  # players i of a block; players j are those from the first of them on
 NUMBERS = 2**18  # in an array of a block, about
 
 
+def can_block_pairs(game: NormGame, sums: Sums) -> bool:
+    """Whether `controlled_pairs` takes these: on a CPU, where no gradients are asked for."""
+    asked = torch.is_grad_enabled() and (game.values.requires_grad or sums.products.requires_grad)
+    return not asked and not torch.compiler.is_compiling() and game.device.type == "cpu"
+
+
 @torch.no_grad()
 def controlled_pairs(game: NormGame, sums: Sums) -> Tensor:
     """mean over k of (Delta_ij v(T_k) - Delta_ij h(T_k)) + BII of h,   T_k = C_k - ij: (B, n, n)
 
     h: `SquaredNormControl`. What `estimate_values` gives for BII from these coalitions with the activation identity or
     relu, in a fraction of the operations: each pair is computed once and in place, and the mean of h takes two matrix
-    products. Besides the result and n numbers for each coalition it keeps some 8 NUMBERS, or 8 K n where that is more.
+    products. Besides a few arrays of B n^2 and of B K n numbers it keeps 8 of NUMBERS, or of K ROWS n where that is
+    more.
     """
     control = SquaredNormControl(game)
     gram = torch.bmm(game.values, game.values.mT)
-    result = _mean_difference(game, sums, gram).mul_(game.scale[:, None, None])
-    result.sub_(_mean_of_control(control, sums, gram)).add_(control.exact(INDICES["BII"], gram=gram))
+    squares = game.squares[:, None]
+    gain = 2 * sums.products + (1 - 2 * sums.inside) * squares  # what C - i gains with i, in squared norm
+    lost = sums.inside * (2 * sums.products - squares)  # what C loses with i
+    result = _mean_difference(sums, gain, lost, gram).mul_(game.scale[:, None, None])
+    result.sub_(_mean_of_control(control, sums, gain, lost, gram)).add_(control.exact(INDICES["BII"], gram=gram))
     result.diagonal(dim1=1, dim2=2).zero_()
     return result if game.mask is None else result * (game.mask[:, None] & game.mask[:, :, None])
 
 
-def _mean_difference(game: NormGame, sums: Sums, gram: Tensor) -> Tensor:
+def _mean_difference(sums: Sums, gain: Tensor, lost: Tensor, gram: Tensor) -> Tensor:
     """mean over k of Delta_ij |S_T|, (B, n, n), of unscaled vectors; entries on the diagonal mean nothing."""
-    inside, total, products = sums
-    squares = game.squares[:, None]
-    gain = 2 * products + (1 - 2 * inside) * squares
-    lost = inside * (2 * products - squares)
+    inside, total, _ = sums
     size = inside.sum(-1)
     (batch, draws, n), out = inside.shape, torch.empty_like(gram)
     for start in range(0, n, ROWS):
@@ -77,21 +84,19 @@ def _positive(x: Tensor) -> Tensor:
     return torch.threshold_(x, 0.0, math.inf)
 
 
-def _mean_of_control(control: SquaredNormControl, sums: Sums, gram: Tensor) -> Tensor:
+def _mean_of_control(control: SquaredNormControl, sums: Sums, gain: Tensor, lost: Tensor, gram: Tensor) -> Tensor:
     """mean over k of Delta_ij h(T_k), (B, n, n); entries on the diagonal mean nothing
 
     Each table X of h is taken at |T| = |C| - c_i - c_j, so it is x0 + x1 (c_i + c_j) + x2 c_i c_j, and so is the mean:
     A + V_i + V_j + sum over k of (c_i Y_j + Y_i c_j) + g_ij (D + E_i + E_j + sum over k of w c_i c_j).
     """
-    inside, total, products = sums
-    squares = control.game.squares[:, None]
-    gain, minus = 2 * products + (1 - 2 * inside) * squares, inside * (squares - 2 * products)
+    inside, total, _ = sums
     (s0, s1, s2), (b0, b1, b2), (l0, l1, l2), (f0, f1, f2) = _in_members(control, inside)
     always = (s0 + b0 * total).mean(1)[..., None]  # (B, 1, 1)
     within = inside * gain
-    single = (s1 + b1 * total) * inside + (b0 + b1) * minus + f0 * gain + f1 * within  # c_i l_i = l_i
+    single = (s1 + b1 * total) * inside - (b0 + b1) * lost + f0 * gain + f1 * within  # c_i l_i = l_i
     single = single.mean(1)
-    crossed = b1 * minus + b2 * minus + f1 * gain + f2 * within + 0.5 * (s2 + b2 * total) * inside
+    crossed = f1 * gain + f2 * within - (b1 + b2) * lost + 0.5 * (s2 + b2 * total) * inside
     draws = inside.shape[1]
     matrix = torch.bmm(inside.mT, crossed) / draws
     along = 2 * (inside * (l1 - f0 - f1)).mean(1)

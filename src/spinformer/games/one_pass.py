@@ -11,7 +11,7 @@ from torch import Tensor
 from spinformer._base import checks
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import as_seed
-from spinformer.games.blocked_pairs import controlled_pairs
+from spinformer.games.blocked_pairs import can_block_pairs, controlled_pairs
 from spinformer.games.control import SquaredNormControl
 from spinformer.games.game import Game
 from spinformer.games.indices import INDICES
@@ -64,8 +64,7 @@ def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
     if game.activation not in ("identity", "relu"):
         return None
     if not can_control_pairs(game.values, sums.products.shape[1]):
-        elsewhere = torch.compiler.is_compiling() or game.device.type != "cpu"
-        if elsewhere or (torch.is_grad_enabled() and (game.values.requires_grad or sums.products.requires_grad)):
+        if not can_block_pairs(game, sums):
             return None
         return mean_of_twin_pairs(controlled_pairs(game, sums), game.twins())
     counts = game.counts()

@@ -253,7 +253,8 @@ def _design(players: int, size: int, seed: int) -> Tensor:
 
 @lru_cache(maxsize=256)
 def _design_at(players: int, size: int, seed: int, device: str) -> Tensor:
-    return _design(players, size, seed).to(device)
+    with torch.inference_mode(False):
+        return _design(players, size, seed).to(device)
 
 
 def _bytes(players: int, size: int, seed: int, device: str) -> int:

@@ -31,7 +31,7 @@ def joined(values: Tensor, direction: Tensor) -> Tensor:
 def row_squares(factors: Tensor, weights: Tensor) -> Tensor:
     """d_i = sum over r of w_r U_ir^2, (B, n)
 
-    factors: U, (B, n, R); weights: w, (B, R). Its twin: `spinformer.ising.couplings`.
+    factors: U, (B, n, R); weights: w, (B, R). Its twin: `spinformer.ising.low_rank`.
     """
     from spinformer.kernels.device import low_rank as device
 
@@ -46,7 +46,7 @@ def row_squares(factors: Tensor, weights: Tensor) -> Tensor:
 def product_slopes(factors: Tensor, weights: Tensor, slope: Tensor, state: Tensor, pulled: Tensor) -> list[Tensor]:
     """dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),   dw_r = c_r e_r - sum over i of g_i m_i U_ir^2
 
-    slope, state: g and m, (B, n, 1); pulled: c = U' m and e = U' g, (B, R, 2). Its twin: `spinformer.ising.couplings`.
+    slope, state: g and m, (B, n, 1); pulled: c = U' m and e = U' g, (B, R, 2). Its twin: `spinformer.ising.low_rank`.
     """
     from spinformer.kernels.device import low_rank as device
 
