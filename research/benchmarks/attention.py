@@ -35,6 +35,7 @@ SIZES = {
     "cuda": ((128, 64), (512, 64), (2_048, 32), (8_192, 8), (32_768, 2), (131_072, 1)),
     "cpu": ((128, 8), (512, 2), (2_048, 1), (8_192, 1)),
 }
+LONGEST, LONGEST_HEADS = 1_048_576, 12  # on a GPU, without softmax attention, which would take half a minute a step
 PARTS = Path("runs/attention")
 MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
 SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
@@ -82,6 +83,7 @@ def run(seed: int = 0, parts: Path = PARTS) -> dict[str, Any]:
         "loops": part("loops", lambda: _loops(seed)),
         "peers": part("peers", lambda: peers(PEER_TOKENS, DIM, BUDGET, seed)),
         "classifiers": classifiers,
+        "longest": part("longest", partial(_longest, seed, device)) if device.type == "cuda" else None,
         "passed": all(row["matches"] for row in rows),
     }
 
@@ -101,6 +103,13 @@ def _of_length(
             least = _least(tokens, batch, heads if preset == "paper" else 0, rates)
             rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x, preset)]
     return rows
+
+
+def _longest(seed: int, device: torch.device) -> dict[str, Any]:
+    """The layer on one text of LONGEST tokens."""
+    with seeded(seed):
+        x = torch.randn(1, LONGEST, DIM, device=device)
+    return _ours(x, "default", LONGEST_HEADS, seed, "eager")
 
 
 def _row(name: str, tokens: int, batch: int, step: Step, device: torch.device) -> dict[str, Any]:

@@ -40,6 +40,12 @@ def test_every_path_has_a_row_and_a_stopped_run_goes_on(small, monkeypatch, tmp_
     assert len(report.figure({"outcome": found}).axes) == 1  # memory is counted on a GPU alone
 
 
+def test_the_longest_text_is_measured(small, monkeypatch):
+    monkeypatch.setattr(attention, "LONGEST", 300)
+    row = attention._longest(0, torch.device("cpu"))
+    assert (row["name"], row["tokens"], row["batch"], row["matches"]) == ("default, 12 heads", 300, 1, True)
+
+
 def test_a_path_that_differs_from_its_twin_has_no_time(monkeypatch):
     monkeypatch.setattr(attention, "DIM", 8)
     monkeypatch.setattr(attention, "_difference", lambda step: 1.0)
