@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.factors import blocks_of
-from spinformer.kernels.support import block, usable
+from spinformer.kernels.support import block, rows_of, usable
 
 MOST_JOINED = 256  # coalitions whose rows one program turns into columns
 
@@ -20,7 +20,7 @@ def joined(values: Tensor, direction: Tensor) -> Tensor:
 
     values, direction = values.contiguous(), direction.contiguous()
     (batch, n, d), budget = values.shape, direction.shape[1]
-    rows = min(16, block(n))
+    rows = rows_of(n, min(16, block(n)))
     out = values.new_empty(batch, n, d + budget)
     device.joined[(batch, -(-n // rows))](
         values, direction, out, n, d, budget, d + budget, N=rows, D=min(256, block(d)), K=block(budget)

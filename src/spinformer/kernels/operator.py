@@ -5,12 +5,14 @@ Through torch.library a call costs several times what its launches do, so eager 
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spinformer._base.outside import inside_operator
 from spinformer._base.precision import full_precision
 
 
@@ -38,7 +40,12 @@ class Operator:
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.node = torch.library.custom_op(f"spinformer::{name}", function, mutates_args=())
+        @wraps(function)
+        def within(*arguments: Any, **named: Any) -> Any:
+            with inside_operator():
+                return function(*arguments, **named)
+
+        self.node = torch.library.custom_op(f"spinformer::{name}", within, mutates_args=())
         self.function, self.__doc__ = function, function.__doc__
         self.keep: Callable[..., None] | None = None
         self.slopes: Callable[..., Sequence[Any]] | None = None

@@ -9,7 +9,7 @@ from spinformer._base.products import long_product
 from spinformer._base.rng import seed_on
 from spinformer.kernels.chances import WIDE
 from spinformer.kernels.operator import operator
-from spinformer.kernels.support import block, usable
+from spinformer.kernels.support import block, rows_of, usable
 
 MAX_BUDGET = 256
 PROGRAMS = 264  # two for each processor of a large GPU
@@ -28,7 +28,7 @@ def _across(n: int) -> dict[str, int]:
 
 def _players(batch: int, n: int) -> int:
     """Players of a program: fewer where a launch would have too few programs for a large GPU."""
-    return min(128 if batch * -(-n // 128) >= PROGRAMS else 32, block(n))
+    return rows_of(n, min(128 if batch * -(-n // 128) >= PROGRAMS else 32, block(n)))
 
 
 @operator("value_players")

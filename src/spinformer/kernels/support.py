@@ -9,6 +9,7 @@ from torch import Tensor
 HAS_TRITON = find_spec("triton") is not None
 # Triton's own interpreter runs the device code on the CPU, slowly, for tests.
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+MOST_BLOCKS = 65_535  # that the second axis of a launch may have
 
 
 def usable(*tensors: Tensor) -> bool:
@@ -19,3 +20,8 @@ def usable(*tensors: Tensor) -> bool:
 def block(size: int, least: int = 16) -> int:
     """The power of two that is not below `size`, and at least `least`."""
     return max(least, 1 << (size - 1).bit_length())
+
+
+def rows_of(n: int, usual: int) -> int:
+    """Rows of a block, `usual` or as many times two as it takes for n rows to be at most MOST_BLOCKS blocks."""
+    return usual if -(-n // usual) <= MOST_BLOCKS else rows_of(n, 2 * usual)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
-from spinformer.kernels.support import block
+from spinformer.kernels.support import block, rows_of
 
 
 def _blocks(n: int, d: int) -> tuple[int, dict[str, int]]:
-    rows = min(16, block(n))
+    rows = rows_of(n, min(16, block(n)))
     return -(-n // rows), {"N": rows, "D": min(128, block(d))}
 
 
