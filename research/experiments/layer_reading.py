@@ -21,7 +21,7 @@ from spinformer.evaluate.explanations.comparison import compare
 from spinformer.explain.context import Context
 from spinformer.explain.methods import get_method
 from spinformer.models.masked import MaskedClassifier
-from spinformer.models.neurogame.encoder import is_any_of
+from spinformer.models.token_inputs import is_any_of
 
 METHODS = ("layer", "layer-field", "layer-shapley", "layer-banzhaf", "leave-one-out", "random")
 DRAWS = 16  # sets of coalitions over which the sign of a coupling is averaged

@@ -43,6 +43,25 @@ sys.exit(status)
     assert lines[-1] == ""
 
 
+@pytest.mark.parametrize(
+    ("options", "needed"), [([], False), (["--passes", "8"], False), (["--method", "layer"], True)], ids=str
+)
+def test_explain_imports_transformers_only_where_it_is_needed(options, needed):
+    """In a process of its own; what it falls back on knows our classifiers."""
+    code = f"""
+import sys
+sys.argv = {["spinformer", "explain", "small", "A man sleeps.", "Nobody is awake.", *options]!r}
+from spinformer.cli import main
+status = main()
+assert ("transformers" in sys.modules) is {needed}
+assert "torch._dynamo" not in sys.modules or {needed}
+sys.exit(status)
+"""
+    done = fresh.run(code, folder=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert "contradiction" in done.stdout.splitlines()[0]
+
+
 @pytest.mark.parametrize("words", [["--help"], ["--nonsense"]], ids=["help", "a wrong option"])
 @pytest.mark.parametrize("name", OWN)
 def test_help_and_wrong_options_import_no_torch(name, words):

@@ -13,8 +13,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassificati
 
 from spinformer.models.lengths import check_max_length
 from spinformer.models.neurogame import NeuroGameConfig, NeuroGameForSequenceClassification, NeuroGameModel
-from spinformer.models.neurogame.encoder import is_any_of
 from spinformer.models.pooling import POOLING_HEADS, FirstToken, Mean, SoftmaxAttention
+from spinformer.models.token_inputs import is_any_of
 from tests.tiny import NLI, WORDS, save_encoder, tokenizer
 
 PAIRS = [("a man runs", "the man sleeps not"), ("two red dog", "a cat"), ("the woman eats outside inside", "a a a dog")]

@@ -18,6 +18,11 @@ def own_process() -> None:
     atexit.register(gc.freeze)
 
 
+def is_own_process() -> bool:
+    """Whether `own_process` was called: no code of a user runs here, but for extensions."""
+    return _own
+
+
 @contextmanager
 def no_collection() -> Iterator[None]:
     """Look for no garbage inside the block, which imports modules or loads a model: a tenth of its time goes there.

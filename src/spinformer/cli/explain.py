@@ -24,8 +24,9 @@ from typing import TYPE_CHECKING, get_args
 
 from spinformer._base import checks
 from spinformer._base.choices import FORMATS, PAIRS, PlayerKind
+from spinformer._base.deferred import defer
 from spinformer._base.progress import progress, remark
-from spinformer.cli.collecting import no_collection
+from spinformer.cli.collecting import is_own_process, no_collection
 from spinformer.cli.options import (
     MODEL_HELP,
     add_columns,
@@ -119,6 +120,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanations, and write the files asked for."""
+    if is_own_process():
+        defer()  # a BERT classifier is explained without transformers
     with no_collection():
         from spinformer._base.extras import require
         from spinformer.explain.render.number_table import number_table
@@ -245,8 +248,13 @@ def _explainer(args: argparse.Namespace, texts: "Texts") -> "tuple[Explainer, Ca
     given = {name: getattr(args, name) for name in MODEL_OPTIONS if getattr(args, name) is not None}
     with no_collection():
         from spinformer.explain.explainer import Explainer
+        from spinformer.models.plain.reading import read_classifier
 
-        explainer = Explainer.from_pretrained(args.model, args.device, **given)
+        plain = None if args.method.startswith("layer") else read_classifier(args.model, args.device)
+        if plain is None:
+            explainer = Explainer.from_pretrained(args.model, args.device, **given)
+        else:
+            explainer = Explainer(*plain, **given)
     check_pairs(texts, explainer.context().labels)
     target = None if args.target is None else _class(args.target, explainer)
     against = None if args.against is None else _class(args.against, explainer)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from spinformer._base.deferred import catch_up
 from spinformer._base.extras import require
 from spinformer.models.size_limits import bounded_by_weights
 
@@ -48,6 +49,7 @@ def pretrained_model(source: str, **options: Any) -> Any:
 
 def model_of(config: "PreTrainedConfig", **options: Any) -> "PreTrainedModel":
     """A model of a configuration, with random weights; options: as AutoModel.from_config takes them."""
+    catch_up()
     auto = require("transformers", extra="nli").AutoModel
     model: PreTrainedModel = auto.from_config(config, trust_remote_code=False, **options)
     return model
@@ -86,6 +88,7 @@ def _is_plain(value: Any) -> bool:
 
 def _load(auto: str, source: str, **options: Any) -> Any:
     """By this class of transformers; a folder that needs code of its own is an error of one line."""
+    catch_up()  # the classes of transformers must know ours
     loader = getattr(require("transformers", extra="nli"), auto)
     check_config(source)
     try:

@@ -40,6 +40,14 @@ def check_labels(labels: Tensor, rows: int, classes: int) -> None:
             raise ValueError(f"labels must be from 0 to {classes - 1}; got {low} to {high}")
 
 
+def is_any_of(input_ids: Tensor, ids: Sequence[int]) -> Tensor:
+    """torch.isin(input_ids, ids) without a copy of `ids` to the device, for which the device would have to wait."""
+    matches = torch.zeros_like(input_ids, dtype=torch.bool)
+    for token in ids:
+        matches |= input_ids == token
+    return matches
+
+
 def _integers(name: str, tensor: Tensor, dims: int) -> None:
     checks.instance(name, tensor, Tensor)
     wrong = tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool

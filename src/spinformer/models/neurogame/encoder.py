@@ -1,11 +1,8 @@
 """The encoder under a pooling head: built without parts that no head uses."""
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
-import torch
-from torch import Tensor
 from transformers import AutoModel, PreTrainedConfig
 
 
@@ -22,11 +19,3 @@ def set_dropout(config: PreTrainedConfig, dropout: float) -> None:
     for name, value in vars(config).items():
         if "dropout" in name and isinstance(value, float):
             setattr(config, name, dropout)
-
-
-def is_any_of(input_ids: Tensor, ids: Sequence[int]) -> Tensor:
-    """torch.isin(input_ids, ids) without a copy of `ids` to the device, for which the device would have to wait."""
-    matches = torch.zeros_like(input_ids, dtype=torch.bool)
-    for token in ids:
-        matches |= input_ids == token
-    return matches

@@ -19,12 +19,12 @@ from spinformer.models.game_head import GameHead
 from spinformer.models.hidden_states import max_tokens
 from spinformer.models.loading import load_encoder, load_own, one_line_errors
 from spinformer.models.neurogame.configuration import NeuroGameConfig
-from spinformer.models.neurogame.encoder import is_any_of, pooler_option, set_dropout
+from spinformer.models.neurogame.encoder import pooler_option, set_dropout
 from spinformer.models.neurogame.output import NeuroGameClassifierOutput, NeuroGameModelOutput
 from spinformer.models.pooling import POOLING_HEADS, Pooled, log_mean_probability, loss_rows
 from spinformer.models.pretrained import model_of, pretrained_config
 from spinformer.models.size_limits import bounded_by_weights
-from spinformer.models.token_inputs import check_attention, check_ids, check_labels
+from spinformer.models.token_inputs import check_attention, check_ids, check_labels, is_any_of
 
 
 class NeuroGamePreTrainedModel(PreTrainedModel):
