@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from spinformer._base.progress import progress
+from spinformer._base.threads import thread_map
 from spinformer.data.words import Words
 from spinformer.explain.scoring import text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
@@ -115,7 +116,7 @@ def refine(
         _Text(count, text_seed(words, row, seed), full[row], torch.zeros(0, count, dtype=torch.bool))
         for row, count in enumerate(counts)
     ]
-    scale: Tensor | None = None
+    scales: list[float | None] = [None] * len(texts)
     if games is not None and head is not None:
         samples = SAMPLES if until is None and 0 < passes < MANY else MORE_SAMPLES
         values = estimate_all(games.game(classes), samples, seed=torch.tensor(seed), tolerance=games.tolerance)
@@ -123,13 +124,14 @@ def refine(
             text.game = values.row(row, text.players)
         if head.misfit is not None:
             error = head.misfit.stderr("SV", values, games.confidence(classes), games.mask).square()
-            scale = (error.sum(-1) / games.mask.sum(-1)).sqrt().cpu()
+            scales = (error.sum(-1) / games.mask.sum(-1)).sqrt().tolist()
     size = passes or (PASSES if until is None else FIRST)
     active = list(range(len(texts)))
     while active:
         _ask(classifier, words, classes, texts, active, size, games)
-        for row in active:
-            texts[row].found = _regress(texts[row], None if scale is None else float(scale[row]))
+        found = thread_map(lambda row: _regress(texts[row], scales[row]), active)
+        for row, one in zip(active, found, strict=True):
+            texts[row].found = one
         if until is None or 2 * size > MAX_PASSES:
             break
         spent = time.monotonic() - start
@@ -150,7 +152,7 @@ def _ask(
     games: PredictedGames | None,
 ) -> None:
     """Spend the passes that these texts still lack for `size`, all texts together."""
-    new = {row: texts[row].new(size) for row in active}
+    new = dict(zip(active, thread_map(lambda row: texts[row].new(size), active), strict=True))
     place, asked = stack_coalitions(list(new.values()), words.mask.shape[1])
     owner = torch.tensor(active)[place]
     counts = words.counts.cpu()[owner]

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from spinformer._base import checks
 from spinformer._base.progress import progress
+from spinformer._base.threads import thread_map
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games.evidence import regress
@@ -72,7 +73,7 @@ def measure_misfit(
         counts = words.counts.tolist()
         singles = [values.row(row, count) for row, count in enumerate(counts)]
         weights = [player_weights(single.activity[0]) for single in singles]
-        designs = [informative_design(len(own), passes + 1, torch.tensor(seed), own) for own in weights]
+        designs = thread_map(lambda own: informative_design(len(own), passes + 1, torch.tensor(seed), own), weights)
         width = max(counts)
         asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)
         for row, design in enumerate(designs):
@@ -80,13 +81,16 @@ def measure_misfit(
         owner, real = stack_coalitions(designs, width)
         answers = value_of(classifier.row_probabilities(words, owner, real), target[owner.to(target.device)]).cpu()
         predicted = game.evaluate(asked.to(game.device)).cpu()
+        longest = max(longest, *counts)
+        errors = []
         for row, (design, answer) in enumerate(zip(designs, answers.split([len(d) for d in designs]), strict=True)):
-            longest = max(longest, counts[row])
-            error = answer.double() - predicted[row, : len(design)].double()
-            squares += torch.stack([error.square().sum(), (answer.double() - answer.double().mean()).square().sum()])
-            sure = confidence[row : row + 1].cpu()
-            for name, found in _rows(singles[row], weights[row], design, error, sure).items():
-                rows[name].append(found)
+            errors.append(answer.double() - predicted[row, : len(design)].double())
+            spread = answer.double() - answer.double().mean()
+            squares += torch.stack([errors[-1].square().sum(), spread.square().sum()])
+        given = list(zip(singles, weights, designs, errors, confidence.cpu().split(1), strict=True))
+        for found in thread_map(lambda each: _rows(*each), given):
+            for name, own in found.items():
+                rows[name].append(own)
     generator = torch.Generator().manual_seed(seed)
     scales = {name: _fit(found, generator) for name, found in rows.items()}
     fit = 1 - float(squares[0] / squares[1].clamp_min(1e-12))
