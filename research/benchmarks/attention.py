@@ -7,8 +7,9 @@ autocast on a GPU, there also replayed (`spinformer.attention.replay`) and, for 
 whose outputs or gradients differ from its plain twin's, in the same run, gets no time.
 
 `least` is what a step cannot avoid at the rates that this machine reaches: it reads its input three times and the
-players' vectors eight times, writes the gradients of both, and multiplies coalitions and vectors five times. In the
-paper's preset every pair of tokens takes PAIR_OPERATIONS operations in each coalition.
+players' vectors eight times, writes the gradients of both, multiplies inputs and weights three times, in bfloat16 under
+autocast, and coalitions and vectors five times. In the paper's preset every pair of tokens takes PAIR_OPERATIONS
+operations in each coalition.
 """
 
 import time
@@ -241,22 +242,25 @@ def _largest(found: list[Tensor], expected: list[Tensor]) -> float:
 
 
 def _rates(device: torch.device) -> dict[str, float]:
-    """Bytes a second of a copy, and float32 operations a second of a matrix product."""
+    """Bytes a second of a copy; operations a second of a matrix product in float32, and of one under autocast."""
     count, side = (2**28, 8_192) if device.type == "cuda" else (2**24, 1_024)
     source, square = torch.ones(count, device=device), torch.ones(side, side, device=device)
-    target = torch.empty_like(source)
+    target, rounded = torch.empty_like(source), square.bfloat16() if square.is_cuda else square
     return {
         "bytes": 2 * 4 * count / seconds(lambda: target.copy_(source)),
         "operations": 2 * side**3 / seconds(lambda: square @ square),
+        "autocast": 2 * side**3 / seconds(lambda: rounded @ rounded),
     }
 
 
 def _least(tokens: int, batch: int, heads_of_pairs: int, rates: dict[str, float]) -> dict[str, float]:
     """Bytes, operations and seconds that no step avoids; heads_of_pairs: attention heads whose pairs all count."""
     moved = 4.0 * batch * tokens * DIM * (3 + 8)
-    done = 2.0 * batch * tokens * DIM * (3 * DIM + 5 * 2 * BUDGET)
+    mapped = 2.0 * batch * tokens * DIM * 3 * DIM
+    done = 2.0 * batch * tokens * DIM * 5 * 2 * BUDGET
     done += PAIR_OPERATIONS * batch * heads_of_pairs * BUDGET * tokens * (tokens - 1) / 2
-    return {"bytes": moved, "operations": done, "seconds": moved / rates["bytes"] + done / rates["operations"]}
+    taken = moved / rates["bytes"] + mapped / rates["autocast"] + done / rates["operations"]
+    return {"bytes": moved, "operations": mapped + done, "seconds": taken}
 
 
 def _loops(seed: int) -> dict[str, Any]:

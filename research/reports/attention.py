@@ -31,6 +31,15 @@ def times(record: Record) -> str:
     return _by_length(record, cell)
 
 
+def memory(record: Record) -> str:
+    """The most memory that a step takes, in MiB, a column for each length."""
+
+    def cell(row: Record, _: Record) -> str:
+        return f"{row['bytes'] / MEBIBYTE:,.0f}"
+
+    return _by_length(record, cell, lambda row: row["bytes"] is not None)
+
+
 def nearness(record: Record) -> str:
     """What a step of ours cannot avoid at the measured rates, as a part of the time that it takes."""
 
