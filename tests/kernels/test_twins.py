@@ -93,6 +93,30 @@ def test_layer_in_low_rank(fused, monkeypatch, training):
     assert_twins(run(False), run(True), 1e-3)
 
 
+@pytest.mark.parametrize("form", ["resident", "streamed"])
+@pytest.mark.parametrize("max_steps", [1, 40])  # with 1, no sample converges
+def test_a_matrix_of_low_rank_couplings(fused, monkeypatch, form, max_steps):
+    """No more tokens than factors: the mean field takes the matrix, and gradients go to the factors at once."""
+    if form == "streamed":
+        monkeypatch.setattr(spins, "MAX_RESIDENT", 16)
+    generator = torch.Generator().manual_seed(0)
+    x, mask = torch.randn(3, 19, 24, generator=generator).to(DEVICE), random_mask(3, 19, generator)
+    torch.manual_seed(0)
+    layer = NeuroGameAttention(24, samples=5, couplings="linear", max_steps=max_steps).to(DEVICE)
+
+    def run(on):
+        fused(on)
+        layer.zero_grad()
+        leaf = x.clone().requires_grad_()
+        out = layer(leaf, mask, generator=torch.Generator().manual_seed(1))
+        loss = out.pooled.square().sum() + out.attention.square().sum() + out.interactions.dense().square().sum()
+        loss.backward()
+        assert out.diagnostics.converged.all() == (max_steps > 1)
+        return [out.pooled.detach(), out.attention.detach(), leaf.grad, *(p.grad.clone() for p in layer.parameters())]
+
+    assert_twins(run(False), run(True))
+
+
 @pytest.mark.parametrize("scale", [1e-15, 1.0, 1e15])
 @pytest.mark.parametrize(("n", "budget", "by_column"), [(1, 4, True), (2, 4, True), (9, 5, False), (20, 25, False)])
 def test_values_and_pairs(fused, n, budget, by_column, scale):

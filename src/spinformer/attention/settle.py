@@ -11,10 +11,12 @@ from torch import Tensor
 
 from spinformer._base.outside import outside_operators
 from spinformer._base.precision import full_precision
+from spinformer._base.products import long_product
 from spinformer._base.recording import recording
 from spinformer.attention.hamiltonian import Units, hamiltonian
 from spinformer.attention.settings import Settings
-from spinformer.ising import Couplings, DenseCouplings, Ising, MeanField, mean_field
+from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField, mean_field
+from spinformer.ising.low_rank import slopes_of_product
 from spinformer.ising.mean_field import Solver
 from spinformer.kernels.operator import operator
 from spinformer.kernels.share_units import dense_form, settle, settle_backward
@@ -42,7 +44,9 @@ def settle_fused(
     if dense_form(interactions.matrix) is None:
         return None
     options = (settings.max_steps, settings.damping, settings.tol, settings.solver == "anderson")
-    arguments = (values, gate, interactions.matrix, temperature, units.gain, units.part, mask, counts)
+    matrix, origin = interactions.matrix, list(interactions.origin or ())
+    matrix = matrix.detach() if origin else matrix
+    arguments = (values, gate, matrix, temperature, units.gain, units.part, origin, mask, counts)
     fields, factor, m, residual, steps, *_ = settle(*arguments, *options)
     return fields, factor, MeanField(m, residual, residual <= settings.tol, steps)
 
@@ -51,14 +55,15 @@ def settle_fused(
 def plain_slopes(
     leaves: list[Tensor], mask: Tensor | None, counts: Tensor, options: Options, gradients: list[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Gradients of values, gate, matrix, temperature, gain and part by the plain twin.
+    """Gradients of values, gate, matrix, temperature, gain, part and, if they are given, factors and weights
 
-    gradients: of fields, factor and magnetisation.
+    By the plain twin. gradients: of fields, factor and magnetisation.
     """
-    values, gate, matrix, temperature, gain, part = leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    values, gate, matrix, temperature, gain, part, *origin = leaves
     max_steps, damping, tol, anderson = options
     with torch.enable_grad():
-        interactions = DenseCouplings(matrix, hollow=True)
+        interactions = LowRankCouplings.smaller(*origin) if origin else DenseCouplings(matrix, hollow=True)
         units = Units(gain, part)
         fields, factor = hamiltonian(values, gate, temperature, interactions, counts, mask, Settings(), units)
         assert factor is not None
@@ -80,37 +85,62 @@ def settle_slopes(
     damping: float,
     tol: float,
     anderson: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of values, gate, matrix, temperature, gain and part; kept: what the operator returned."""
+) -> list[Tensor]:
+    """Gradients of values, gate, matrix, temperature, gain and part, and of factors and weights if they are among the
+    leaves; then that of the matrix is empty. kept: what the operator returned.
+    """
     fixed = recording()  # then every sample counts as converged: the host cannot ask which did not
-    *slopes, numbers, solved = settle_backward(gradients, leaves, mask, counts, kept, math.inf if fixed else tol)
-    slopes += [number.clone() for number in numbers[:, :3].unbind(1)]
+    own, origin = leaves[:6], leaves[6:]
+    to_values, to_gate, products, numbers, solved = settle_backward(
+        gradients, own, mask, counts, kept, math.inf if fixed else tol, whole=not origin
+    )
+    to_matrix = numbers.new_empty(len(numbers), 0) if origin else products[0]
+    slopes = [to_values, to_gate, to_matrix, *(number.clone() for number in numbers[:, :3].unbind(1))]
+    if origin:
+        slopes += _to_factors(*origin, *products)
     if not fixed and not bool(solved.all()):
         rows = (~solved).nonzero().squeeze(-1)
         parts, there = [leaf[rows] for leaf in leaves], None if mask is None else mask[rows]
         options, given = (max_steps, damping, tol, anderson), [gradient[rows] for gradient in gradients]
         again = outside_operators(plain_slopes, parts, there, counts[rows], options, given)
         for slope, part in zip(slopes, again, strict=True):
-            slope[rows] = part
-    return slopes[0], slopes[1], slopes[2], slopes[3], slopes[4], slopes[5]
+            if slope.numel():
+                slope[rows] = part
+    return slopes
+
+
+def _to_factors(factors: Tensor, weights: Tensor, *products: Tensor) -> list[Tensor]:
+    """Gradients of factors and weights from that of their matrix, g_1 m_1' + g_2 m_2'; products: g_1, g_2, m_1, m_2."""
+    slope, other, state, leading = (vector[..., None] for vector in products)
+    pulled = long_product(factors.mT, torch.cat([state, slope, leading, other], -1))  # (B, R, 4)
+    column = weights[..., None]
+    found = slopes_of_product(factors, column, slope, state, pulled[..., :2])
+    more = slopes_of_product(factors, column, other, leading, pulled[..., 2:])
+    return [one.add_(two) for one, two in zip(found, more, strict=True)]
 
 
 @settle_slopes.register_fake
-def _(gradients: Any, leaves: list[Tensor], *rest: Any) -> tuple[Tensor, ...]:
-    return tuple(leaf.new_empty(leaf.shape) for leaf in leaves)
+def _(gradients: Any, leaves: list[Tensor], *rest: Any) -> list[Tensor]:
+    found = [leaf.new_empty(leaf.shape) for leaf in leaves]
+    if len(leaves) > 6:
+        found[2] = leaves[2].new_empty(len(leaves[2]), 0)
+    return found
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    ctx.save_for_backward(*inputs[:8], *output)
-    ctx.options = inputs[8:]
+    *leaves, origin, mask, counts = inputs[:9]
+    ctx.save_for_backward(*leaves, *origin, mask, counts, *output)
+    ctx.options, ctx.leaves = inputs[9:], len(leaves) + len(origin)
     ctx.mark_non_differentiable(*output[3:])
 
 
 def _slopes(ctx: Any, to_fields: Tensor, to_factor: Tensor, to_state: Tensor, *_: Any) -> tuple[Any, ...]:
-    *leaves, mask, counts = ctx.saved_tensors[:8]
-    kept = list(ctx.saved_tensors[8:])
+    leaves, (mask, counts, *kept) = list(ctx.saved_tensors[: ctx.leaves]), ctx.saved_tensors[ctx.leaves :]
     slopes = settle_slopes([to_fields, to_factor, to_state], leaves, mask, counts, kept, *ctx.options)
-    return (*slopes, *[None] * 6)
+    own, origin = slopes[:6], slopes[6:]
+    if origin:
+        own[2] = None
+    return (*own, origin, *[None] * 6)
 
 
 settle.register_autograd(_slopes, setup_context=_keep)

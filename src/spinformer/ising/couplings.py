@@ -89,10 +89,11 @@ class Couplings(ABC):
 class DenseCouplings(Couplings):
     """J as a matrix, (B, n, n), with its diagonal set to 0 (NGT Eq. 16 sums over j != i).
 
-    hollow: whether the diagonal is known to be 0 already, and the rest to be finite and symmetric.
+    hollow: whether the diagonal is known to be 0 already, and the rest to be finite and symmetric; origin: factors and
+    weights that the matrix was made of, for gradients that need not go through the matrix.
     """
 
-    def __init__(self, matrix: Tensor, hollow: bool = False) -> None:
+    def __init__(self, matrix: Tensor, hollow: bool = False, origin: tuple[Tensor, Tensor] | None = None) -> None:
         if not hollow:
             checks.floating("couplings", matrix, (3,))
         if matrix.dim() != 3 or matrix.shape[1] != matrix.shape[2]:
@@ -100,6 +101,7 @@ class DenseCouplings(Couplings):
         if not hollow:
             _check_symmetric(matrix)
         self.matrix = matrix if hollow else _hollow(matrix)
+        self.origin = origin
         self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
 
     def product(self, x: Tensor) -> Tensor:
@@ -165,7 +167,7 @@ class LowRankCouplings(Couplings):
         """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
         if factors.shape[1] > factors.shape[2]:
             return LowRankCouplings(factors, weights, diagonal_of(factors, weights))
-        return DenseCouplings(_hollow(_weighted(factors, weights)), hollow=True)
+        return DenseCouplings(_hollow(_weighted(factors, weights)), hollow=True, origin=(factors, weights))
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""

@@ -23,6 +23,7 @@ def settle(
     temperature: Tensor,
     gain: Tensor,
     part: Tensor,
+    origin: list[Tensor],
     mask: Tensor | None,
     counts: Tensor,
     max_steps: int,
@@ -33,7 +34,8 @@ def settle(
     """h, factor and m of h_i = gain (n f_i - 1), J = factor I, m_i = tanh((h_i + sum_j J_ij m_j) / T)
 
     values: phi and beta, (B, 2, n); gate: (B, n); matrix: I, (B, n, n), zero diagonal; temperature, gain, part: (B,);
-    mask: bool, (B, n); counts: players, (B,). Also residual and steps, (B,), and what the backward pass needs: the
+    origin: factors and weights of I, which then get the gradients in its place, or nothing; mask: bool, (B, n); counts:
+    players, (B,). Also residual and steps, (B,), and what the backward pass needs: the
     leading vector x of I, I x and |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
     """
     from spinformer.kernels.device import share_units as device
@@ -61,10 +63,12 @@ def settle_backward(
     counts: Tensor,
     kept: list[Tensor],
     tol: float,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    whole: bool,
+) -> tuple[Tensor, Tensor, list[Tensor], Tensor, Tensor]:
     """Gradients of values, gate, matrix, and of temperature, gain and part, (B, 4); which samples have them, (B,)
 
-    gradients: of fields, factor and m; leaves: the first six arguments of `settle`; kept: what it returned.
+    gradients: of fields, factor and m; leaves: the first six arguments of `settle`; kept: what it returned. That of the
+    matrix is the sum of two outer products g m': the sum, if whole, else both g and both m, (B, n) each.
     """
     from spinformer.kernels.device import share_units as device
 
@@ -78,16 +82,19 @@ def settle_backward(
         tensor.contiguous()
         for tensor in (to_state, to_fields, to_factor, values, gate, matrix, temperature, gain, part)
     ]
-    to_values, to_gate, to_matrix = (torch.empty_like(tensor) for tensor in given[3:6])
+    to_values, to_gate = (torch.empty_like(tensor) for tensor in given[3:5])
+    to_matrix = torch.empty_like(given[5]) if whole else given[5]  # nothing is written to it
     to_scalars, scratch = gate.new_empty(batch, 4), gate.new_empty(batch, n)
     solved = torch.empty(batch, dtype=torch.bool, device=gate.device)
     device.backward[(batch,)](
         *given, counts, counts if mask is None else mask.contiguous(), scratch,
         fields, factor, leading, image, norm, state, residual,
         to_values, to_gate, to_matrix, to_scalars, solved.view(torch.int8), n, tol, SOFTNESS,
-        N=form.spins, ROWS=max(16, form.rows), FORM=form.form, MASKED=mask is not None, num_warps=form.warps,
+        N=form.spins, ROWS=max(16, form.rows), FORM=form.form, MASKED=mask is not None, WHOLE=whole,
+        num_warps=form.warps,
     )  # fmt: skip
-    return to_values, to_gate, to_matrix, to_scalars, solved
+    products = [to_matrix] if whole else [scratch, image * to_scalars[:, 3:], state, leading]
+    return to_values, to_gate, products, to_scalars, solved
 
 
 @settle.register_fake

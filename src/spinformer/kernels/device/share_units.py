@@ -86,9 +86,13 @@ def backward(
     fields, factor, leading, image, norm, state, residual,
     to_values, to_gate, to_couplings, to_scalars, solved,
     n, tol, softness,
-    N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, MASKED: tl.constexpr,
+    N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, MASKED: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of values, gate, interactions, and of temperature, gain and part, (B, 4)."""
+    """Gradients of values, gate, and of temperature, gain and part, (B, 4); that of the interactions, if WHOLE
+
+    It is a sum of two outer products. If not WHOLE: the gradient of h times the factor, in `scratch`, and in the last
+    of the four numbers what I x counts by.
+    """
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
@@ -140,16 +144,18 @@ def backward(
     x = tl.load(leading + sample * n + i, known, 0.0)
     steep = by_size * _inverse(size)
     tl.store(scratch + i, along * strength, known)
-    tl.debug_barrier()
-    for start in range(0, n, ROWS):
-        row = start + tl.arange(0, ROWS)
-        left = tl.load(scratch + row, row < n, 0.0)
-        right = tl.load(image + sample * n + row, row < n, 0.0) * steep
-        tile = left[:, None] * m[None, :] + right[:, None] * x[None, :]
-        inside = (row < n)[:, None] & known[None, :]
-        tl.store(to_couplings + sample * n * n + row[:, None] * n + i[None, :], tile, inside)
+    if WHOLE:
+        tl.debug_barrier()
+        for start in range(0, n, ROWS):
+            row = start + tl.arange(0, ROWS)
+            left = tl.load(scratch + row, row < n, 0.0)
+            right = tl.load(image + sample * n + row, row < n, 0.0) * steep
+            tile = left[:, None] * m[None, :] + right[:, None] * x[None, :]
+            inside = (row < n)[:, None] & known[None, :]
+            tl.store(to_couplings + sample * n * n + row[:, None] * n + i[None, :], tile, inside)
     spot = to_scalars + sample * 4
     tl.store(spot, by_warm)
     tl.store(spot + 1, by_gain)
     tl.store(spot + 2, by_part)
+    tl.store(spot + 3, steep)
     tl.store(solved + sample, good.to(tl.int8))
