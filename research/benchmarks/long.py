@@ -25,8 +25,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games import quadrature
 from spinformer.games.gaussian import share_out
-from spinformer.games.toggles import PAIRS as MOST_PAIRS
-from spinformer.games.toggles import pair_count, toggled_values
+from spinformer.games.toggles import CONTEXTS, context_count, toggled_values
 
 WORDS, PAIRS, TEXTS, WARM = 400, 50, 5, 1
 LENGTHS, EACH, REFERENCE = (50, 100, 150, 200, 250, 400), 3, 8
@@ -81,7 +80,7 @@ def _errors(explainer: Any, count: int, seed: int) -> dict[str, Any]:
         words = split_words(explainer.tokenizer, Texts([one], [other]), explainer.max_length)
         game = explainer.grounded.games(words).game()
         ways = {f"quadrature {size}": partial(_quadrature, game, size, seed) for size in BUDGETS}
-        ways["toggles"] = partial(_toggles, game, pair_count(game.players, quadrature.TOGGLED), seed)
+        ways["toggles"] = partial(_toggles, game, context_count(game.players, quadrature.TOGGLED), seed)
         read, seconds = {}, {}
         for name, way in ways.items():
             start = time.perf_counter()
@@ -89,7 +88,7 @@ def _errors(explainer: Any, count: int, seed: int) -> dict[str, Any]:
             seconds[name] = time.perf_counter() - start
         first, second = (read["toggles"]["SII"] != 0).triu(1).nonzero(as_tuple=True)
         strong = torch.cat([first, second]).unique()
-        exact = [_toggles(game, MOST_PAIRS[1], seed + 1 + run, strong) for run in range(REFERENCE)]
+        exact = [_toggles(game, CONTEXTS[1], seed + 1 + run, strong) for run in range(REFERENCE)]
         for name, values in read.items():
             row = found.setdefault(name, {"words": 0.0, "pairs": 0.0, "seconds": 0.0})
             row["seconds"] += seconds[name] / EACH
@@ -99,9 +98,9 @@ def _errors(explainer: Any, count: int, seed: int) -> dict[str, Any]:
     return {"words": count, "ways": found}
 
 
-def _toggles(game: Any, pairs: int, seed: int, strong: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
+def _toggles(game: Any, count: int, seed: int, strong: torch.Tensor | None = None) -> dict[str, torch.Tensor]:
     """Shapley values, (n,), and interactions, (n, n), of the strongest words or of these."""
-    found = toggled_values(game, 0, torch.arange(game.players), pairs, torch.tensor(seed), strong)
+    found = toggled_values(game, 0, torch.arange(game.players), count, torch.tensor(seed), strong)
     return {name: found[name][0] for name in ("SV", "SII")}
 
 

@@ -6,12 +6,12 @@ import torch
 from spinformer.games import NormGame, SumGame, TableGame, exact_values
 from spinformer.games.quadrature import OWN, estimate_all
 from spinformer.games.toggles import (
+    CONTEXTS,
     LONG,
-    PAIRS,
     STRONGEST,
     STUDENT,
+    context_count,
     contexts,
-    pair_count,
     strongest,
     toggled_pairs,
     toggled_values,
@@ -28,14 +28,15 @@ def vectors(batch: int, players: int) -> torch.Tensor:
     return torch.randn(batch, players, 3, generator=generator, dtype=torch.double) / players**0.5
 
 
+@pytest.mark.parametrize("count", [*CONTEXTS])
 @pytest.mark.parametrize("index", ["SV", "SII"])
-def test_means_are_the_exact_values_and_errors_cover(index: str) -> None:
+def test_means_are_the_exact_values_and_errors_cover(index: str, count: int) -> None:
     """9 players, 200 seeds: the mean within 4 standard errors of the exact values, and 0.01 of the weights' ratio;
     the 95% intervals hold them in 90 to 99.5%."""
     table = torch.rand(1, 2**9, generator=torch.Generator().manual_seed(1), dtype=torch.double)
     game, columns = TableGame(table), torch.arange(9)
     exact = exact_values(game, index)[0]
-    found = [toggled_values(game, 0, columns, 8, torch.tensor(seed))[index] for seed in range(200)]
+    found = [toggled_values(game, 0, columns, count, torch.tensor(seed))[index] for seed in range(200)]
     values, errors = (torch.stack(part) for part in zip(*found, strict=True))
     spread = values.std(0) / 200**0.5
     assert bool(((values.mean(0) - exact).abs() < 4 * spread + 0.01).all())
@@ -50,7 +51,7 @@ def test_banzhaf_errors_cover(index: str) -> None:
     coalitions near q = 1/2, and their bias is less than a fifth of the largest value."""
     game = SumGame(vectors(1, 15), readout)
     exact, off = exact_values(game, index)[0], ~torch.eye(15, dtype=torch.bool)
-    found = [toggled_values(game, 0, torch.arange(15), 8, torch.tensor(seed))[index] for seed in range(100)]
+    found = [toggled_values(game, 0, torch.arange(15), 16, torch.tensor(seed))[index] for seed in range(100)]
     values, errors = (torch.stack(part) for part in zip(*found, strict=True))
     told = errors.isfinite() if index == "BV" else errors.isfinite() & off
     assert float(((values - exact).abs() <= 1.96 * errors)[told].double().mean()) > 0.9
@@ -58,18 +59,35 @@ def test_banzhaf_errors_cover(index: str) -> None:
         assert float((values.mean(0) - exact).abs().max()) < 0.2 * float(exact.abs().max())
 
 
-def test_pairs_cancel() -> None:
-    """In a game of single players and pairs a coalition and its complement give the exact values of all indices."""
-    game = SumGame(vectors(1, 7), lambda sums: sums.square().sum(-1))
-    for index, (value, stderr) in toggled_values(game, 0, torch.arange(7), 4, torch.tensor(3)).items():
+def test_the_same_in_all_coalitions() -> None:
+    """Where a player adds the same to every coalition, few give the exact values of all indices."""
+    game = SumGame(vectors(1, 7), lambda sums: sums.sum(-1))
+    for index, (value, stderr) in toggled_values(game, 0, torch.arange(7), CONTEXTS[0], torch.tensor(3)).items():
         torch.testing.assert_close(value, exact_values(game, index)[0])
         assert float(stderr.max()) < 1e-12
+
+
+@pytest.mark.parametrize("index", ["SV", "SII", "BV", "BII"])
+def test_games_of_pairs(index: str) -> None:
+    """Where players add more to larger coalitions, means over 300 seeds are the exact values of all indices, and the
+    standard errors, which know nothing of the sizes' order, are about what they err by."""
+    game = SumGame(vectors(1, 7), lambda sums: sums.square().sum(-1))
+    exact, off = exact_values(game, index)[0], ~torch.eye(7, dtype=torch.bool)
+    found = [toggled_values(game, 0, torch.arange(7), 8, torch.tensor(seed))[index] for seed in range(300)]
+    values, errors = (torch.stack(part) for part in zip(*found, strict=True))
+    scale = float(exact_values(game, "SV").abs().max())
+    torch.testing.assert_close(values.mean(0), exact, rtol=0, atol=0.05 * scale)
+    if exact.dim() == 1:
+        ratio = errors.mean() / values.std(0).mean()
+        assert 1 < float(ratio) < 5
+    else:
+        torch.testing.assert_close(values[:, off], exact[off].expand(300, -1))  # every coalition tells
 
 
 def test_pairs_are_of_the_strongest() -> None:
     """The others are 0, and their standard errors infinite."""
     game = SumGame(vectors(1, 30), readout)
-    found = toggled_values(game, 0, torch.arange(30), 4, torch.tensor(1))
+    found = toggled_values(game, 0, torch.arange(30), 8, torch.tensor(1))
     strong = found["SV"][0].abs().topk(STRONGEST).indices
     known = torch.zeros(30, 30, dtype=torch.bool)
     known[strong[:, None], strong] = True
@@ -82,11 +100,11 @@ def test_pairs_are_of_the_strongest() -> None:
 
 
 def test_contexts() -> None:
-    coalitions, place = contexts(50, 8, torch.tensor(0))
-    assert torch.equal(coalitions[0::2], ~coalitions[1::2])
-    assert bool(((place * 16).floor() == torch.arange(8)).all())  # stratified
-    assert set(range(PAIRS[0] - 1, PAIRS[1])) <= set(STUDENT)
-    assert [pair_count(players, 4096) for players in (101, 250, 300, 500)] == [8, 8, 6, 4]
+    coalitions, place = contexts(400, 8, torch.tensor(0))
+    assert bool(((place * 8).floor() == torch.arange(8)).all())  # stratified
+    torch.testing.assert_close(coalitions.double().mean(1), place.square(), rtol=0, atol=0.1)
+    assert set(range(1, CONTEXTS[1] // 2)) <= set(STUDENT)
+    assert [context_count(players, 3328) for players in (101, 250, 300, 500)] == [16, 13, 11, 6]
 
 
 def test_many_players_add_up_in_any_batch() -> None:
@@ -116,21 +134,22 @@ def test_many_players_add_up_in_any_batch() -> None:
 
 def test_interactions_of_some_players() -> None:
     """More than OWN players, and no more than LONG: Shapley values by quadrature, pairs of the strongest by toggles."""
-    players = OWN + 5
+    players, pairs = OWN + 5, STRONGEST * (STRONGEST - 1) // 2
+    count = context_count(STRONGEST + pairs, 512)
     game = SumGame(vectors(2, players), readout)
     found = estimate_all(game, 512, seed=3)
     for row in range(2):
         strong = strongest(found.shapley.values[row])
-        expected = toggled_pairs(game, row, torch.arange(players), 4, torch.tensor(3), strong)
+        expected = toggled_pairs(game, row, torch.arange(players), count, torch.tensor(3), strong)
         for index in ("SII", "BII"):
             value, stderr = expected[index]
             torch.testing.assert_close(found.by_index[index].values[row], value)
             torch.testing.assert_close(found.by_index[index].stderr[row], stderr)
-        together = toggled_values(game, row, torch.arange(players), 4, torch.tensor(3), strong)
+        together = toggled_values(game, row, torch.arange(players), count, torch.tensor(3), strong)
         torch.testing.assert_close(together["SII"], expected["SII"])
     gain = game(torch.ones(1, players, dtype=torch.bool)) - game(torch.zeros(1, players, dtype=torch.bool))
     torch.testing.assert_close(found.shapley.values.sum(1), gain[:, 0], rtol=0, atol=1e-9)
-    assert int(found.shapley.ess[0, 0]) == 512 + 8 * (1 + STRONGEST + STRONGEST * (STRONGEST - 1) // 2)
+    assert int(found.shapley.ess[0, 0]) == 512 + count * (1 + STRONGEST + pairs)
 
 
 @pytest.mark.parametrize("players", [OWN + 5, LONG + 5])

@@ -1,5 +1,7 @@
 """Coalitions that differ by a few words from one that was read, against reading each of them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,6 +9,7 @@ from spinformer.games import Game
 from spinformer.models import attending, toggling
 from spinformer.models.attending import Attending, AttendingReadout, bounded_exp
 from spinformer.models.game_head import GameHeadConfig
+from spinformer.models.merged_games import Merged, MergedReadout
 from spinformer.models.predicted_games import PredictedGames
 
 HEADS, PART = 3, 4
@@ -89,3 +92,21 @@ def test_first_order_is_near(size, spread):
             errors.append(float((found - expected).norm() / expected.norm()))
     assert errors[0] < 0.01
     assert errors[0] < errors[1] / 3
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_players_of_one_word_and_of_several(monkeypatch, size):
+    """Three players of several words, six of one and a word of none: with STRONG = 0 as the plain form."""
+    monkeypatch.setattr(toggling, "STRONG", 0.0)
+    owners = torch.tensor([[0, 0, 1, 2, 2, 3, 4, -1, 5, 6, 6, 7, 8]])
+    words = games(13, 1.5)
+    merged = Merged(words.features, owners, owners < 0, 9)
+    mask = torch.ones(1, 9, dtype=torch.bool)
+    game = replace(words, readout=MergedReadout(words.readout), features=merged, mask=mask).game()
+    _, _, members, word = game.games.readout.in_words(merged, contexts(9).float(), torch.arange(9)[:, None])
+    assert word.squeeze(1).tolist() == [-1, 2, -1, 5, 6, 8, -1, 11, 12]
+    assert torch.equal(members[:, 7], torch.ones(5))
+    with torch.no_grad():
+        for sets in (sets_of(size, 9), torch.tensor([[1, 3][:size]]), torch.tensor([[0, 3][:size]])):
+            expected = Game.toggled(game, 0, contexts(9), sets)
+            torch.testing.assert_close(game.toggled(0, contexts(9), sets), expected, rtol=1e-3, atol=1e-5)

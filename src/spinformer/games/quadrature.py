@@ -27,13 +27,13 @@ from spinformer.games.rows import (
     write,
     write_one,
 )
-from spinformer.games.toggles import LONG, STRONGEST, pair_count, strongest, toggled_pairs, toggled_values, untold
+from spinformer.games.toggles import LONG, STRONGEST, context_count, strongest, toggled_pairs, toggled_values, untold
 from spinformer.games.values import GAME_INDICES, PLAYER_INDICES, GameValues, activity, player_weights
 
 # Coalitions of one game: at first, and at most, where their number follows the error that it leaves.
 FIRST, MOST = 512, 2048
 # Coalitions of a game of many players, and the smallest budget that is enough for it.
-TOGGLED, SMALL = 4096, 512
+TOGGLED, SMALL = 3328, 512
 # The standard error of a Shapley value that sampling may leave, unless MOST coalitions leave more.
 TOLERANCE = 0.015
 # Players up to which each game is read again with a prior of its own, in which those count that do something.
@@ -65,7 +65,7 @@ def estimate_all(
 
     Interactions of more than OWN players, and all values of more than LONG, are those of `spinformer.games.toggles`,
     which tells of the pairs of the strongest players alone: the others have effective sample size 0. It takes TOGGLED
-    coalitions or `budget`, but for PAIRS[0] pairs at least; a budget smaller than SMALL is kept, and quadrature does
+    coalitions or `budget`, but what CONTEXTS[0] need at least; a budget smaller than SMALL is kept, and quadrature does
     what it can. pairs: whether interactions are needed; without them nothing is told of any pair of so many players.
     """
     checks.instance("game", game, Game)
@@ -117,24 +117,24 @@ def _toggle(estimates: Estimates, row: int, game: Game, budget: int, seed: Tenso
     told: whether interactions are.
     """
     where = player_columns(game)[row]
-    pairs, strong = pair_count(len(where), budget), None if told else NOBODY
-    found = toggled_values(game, row, where, pairs, seed, strong)
+    count, strong = context_count(len(where), budget), None if told else NOBODY
+    found = toggled_values(game, row, where, count, seed, strong)
     ends = torch.zeros(1, 2, game.players, dtype=torch.bool)
     ends[0, 1, where] = True
     empty, whole = game.evaluate_rows([row], ends.to(game.device))[0].unbind()
     found["SV"] = (share_out(found["SV"][0], (whole - empty).double()), found["SV"][1])
     write_one(estimates, row, where, found)
-    return 2 * pairs * (1 + len(where) + told * math.comb(STRONGEST, 2)), empty
+    return count * (1 + len(where) + told * math.comb(STRONGEST, 2)), empty
 
 
 def _toggle_pairs(estimates: Estimates, row: int, game: Game, budget: int, seed: Tensor) -> int:
     """Set the interactions of a game whose Shapley values are known; the number of coalitions that it took."""
     where = player_columns(game)[row]
     strong = strongest(estimates["SV"][0][row, where.to(game.device)])
-    pairs = pair_count(len(strong) + math.comb(len(strong), 2), budget)
-    found = toggled_pairs(game, row, where, pairs, seed, strong)
+    count = context_count(len(strong) + math.comb(len(strong), 2), budget)
+    found = toggled_pairs(game, row, where, count, seed, strong)
     write_one(estimates, row, where, found)
-    return 2 * pairs * (1 + len(strong) + math.comb(len(strong), 2))
+    return count * (1 + len(strong) + math.comb(len(strong), 2))
 
 
 def _evaluate(game: Game, rows: Sequence[int], size: int, seed: int, known: Tensor | None = None) -> Tensor:

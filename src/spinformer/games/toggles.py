@@ -7,12 +7,14 @@ would tell little more than the prior of `spinformer.games.gaussian` about each.
 the STRONGEST players: those of all n (n - 1) / 2 pairs would be too many. Banzhaf's indices are the same means at
 q = 1/2; they are read off the coalitions near it.
 
-Coalitions come with their complements, in whose mean interactions of two players cancel. Near-empty and near-full ones
-differ most from the others: q = sin^2(pi u / 2) is denser there, with weights pi sqrt(q (1 - q)), and u is stratified.
+What players add differs most between small coalitions: in large ones nobody changes much. So q = u^2, with weights 2 u
+and u stratified: half of the coalitions have less than a quarter of the players. These are also read soonest. Player i
+is in C where a number of its own is below q; these are stratified over the coalitions too, for each player.
 """
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,12 +23,12 @@ from spinformer.games.game import Game
 
 # Players from which this takes less time for the same error than quadrature (docs/concepts/refinement.md).
 LONG = 100
-# Pairs of coalitions: at least, for the standard error, and at most.
-PAIRS = (4, 8)
+# Coalitions: at least, for the standard error, and at most.
+CONTEXTS = (6, 16)
 # Players whose interactions with each other are told.
 STRONGEST = 12
-# How near to 1/2 the u of a pair of coalitions is that tells of Banzhaf's indices: a standard deviation.
-NEAR = 0.15
+# How near to 1/2 the q of a coalition is that tells of Banzhaf's indices: a standard deviation.
+NEAR = 0.2
 # Student's t of 95%, over that of many degrees of freedom, for so many of them.
 STUDENT = {1: 6.483, 2: 2.195, 3: 1.624, 4: 1.417, 5: 1.312, 6: 1.248, 7: 1.206}
 
@@ -34,34 +36,34 @@ STUDENT = {1: 6.483, 2: 2.195, 3: 1.624, 4: 1.417, 5: 1.312, 6: 1.248, 7: 1.206}
 Values = dict[str, tuple[Tensor, Tensor]]
 
 
-def pair_count(players: int, evaluations: int) -> int:
-    """Pairs of coalitions within so many evaluations, as many as PAIRS allows."""
-    return min(max(evaluations // (2 * (players + 1)), PAIRS[0]), PAIRS[1])
+def context_count(players: int, evaluations: int) -> int:
+    """Coalitions that players are added to within so many evaluations, as many as CONTEXTS allows."""
+    return min(max(evaluations // (players + 1), CONTEXTS[0]), CONTEXTS[1])
 
 
 def toggled_values(
-    game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor, strong: Tensor | None = None
+    game: Game, row: int, columns: Tensor, count: int, seed: Tensor, strong: Tensor | None = None
 ) -> Values:
     """Values and standard errors of GAME_INDICES of one game of the batch, (n,) or (n, n) each, in float64.
 
-    columns: of its n players; pairs: of coalitions, a number in PAIRS; strong: as of `toggled_pairs`, by default the
+    columns: of its n players; count: of coalitions, a number in CONTEXTS; strong: as of `toggled_pairs`, by default the
     STRONGEST, and none if there are none of them. The standard errors have Student's factor.
     """
-    drawn = _Contexts(game, row, columns, pairs, seed)
-    singles = drawn.toggled(torch.arange(len(columns))[:, None])  # (2 pairs, n)
+    drawn = _Contexts(game, row, columns, count, seed)
+    singles = drawn.toggled(torch.arange(len(columns))[:, None])  # (K, n)
     added = drawn.sign * (singles - drawn.base)  # v(C + i) - v(C - i)
     found = {name: _mean(added, drawn.weights(name)) for name in ("SV", "BV")}
     strong = strongest(found["SV"][0]) if strong is None else strong
     return found | _second_differences(drawn, strong, singles[:, strong])
 
 
-def toggled_pairs(game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor, strong: Tensor) -> Values:
+def toggled_pairs(game: Game, row: int, columns: Tensor, count: int, seed: Tensor, strong: Tensor) -> Values:
     """The same of SII and BII alone, (n, n).
 
     strong: numbers of players, in order, whose interactions with each other are told. Those of other pairs are 0, with
     infinite standard errors.
     """
-    drawn = _Contexts(game, row, columns, pairs, seed)
+    drawn = _Contexts(game, row, columns, count, seed)
     return _second_differences(drawn, strong, drawn.toggled(strong[:, None]))
 
 
@@ -78,34 +80,32 @@ def strongest(shapley: Tensor) -> Tensor:
 
 
 class _Contexts:
-    """The coalitions C of one game, to which players are added. sign: 1 for players out of C, -1 for those in it,
-    (2 pairs, n); base: v(C), (2 pairs, 1).
+    """The coalitions C of one game, K of them, to which players are added. sign: 1 for players out of C, -1 for those
+    in it, (K, n); base: v(C), (K, 1).
     """
 
-    def __init__(self, game: Game, row: int, columns: Tensor, pairs: int, seed: Tensor) -> None:
+    def __init__(self, game: Game, row: int, columns: Tensor, count: int, seed: Tensor) -> None:
         self.game, self.row, self.columns = game, row, columns
-        drawn, self.place = contexts(len(columns), pairs, seed)
+        drawn, self.place = contexts(len(columns), count, seed)
         self.coalitions = torch.zeros(len(drawn), game.players, dtype=torch.bool)
         self.coalitions[:, columns] = drawn
         self.base = game.evaluate_rows([row], self.coalitions[None].to(game.device))[0, :, None].double()
         self.sign = (1 - 2 * drawn.double()).to(self.base.device)
 
     def toggled(self, sets: Tensor) -> Tensor:
-        """v where the players of each set, (P, s), are out instead of in, or in instead of out: (2 pairs, P)."""
+        """v where the players of each set, (P, s), are out instead of in, or in instead of out: (K, P)."""
         return self.game.toggled(self.row, self.coalitions, self.columns[sets.cpu()]).double()
 
     def weights(self, index: str) -> Tensor:
-        """Of each pair of coalitions, with the sum 1."""
+        """Of each coalition, (K,), with the sum 1."""
+        weights = self.place
         if index in ("BV", "BII"):
-            weights = (((self.place - 0.5) / NEAR).square() * -0.5).exp()
-        else:
-            chance = _chance(self.place)
-            weights = (chance * (1 - chance)).sqrt()
+            weights = weights * (((self.place.square() - 0.5) / NEAR).square() * -0.5).exp()
         return (weights / weights.sum()).to(self.base.device)
 
 
 def _second_differences(drawn: _Contexts, strong: Tensor, singles: Tensor) -> Values:
-    """v(C + ij) - v(C + i) - v(C + j) + v(C) of the strong players; singles: v where each is toggled, (2 pairs, s)."""
+    """v(C + ij) - v(C + i) - v(C + j) + v(C) of the strong players; singles: v where each is toggled, (K, s)."""
     count = len(drawn.columns)
     if len(strong) < 2:
         return untold(count, drawn.base.device)
@@ -121,24 +121,30 @@ def _second_differences(drawn: _Contexts, strong: Tensor, singles: Tensor) -> Va
     return found
 
 
-def contexts(players: int, pairs: int, seed: Tensor) -> tuple[Tensor, Tensor]:
-    """Coalitions, each followed by its complement, (2 pairs, n), and u of the first of each pair, (pairs,)."""
-    numbers = uniforms(seed, 1, pairs, players + 1, torch.device("cpu"))[0].double()
-    place = (torch.arange(pairs) + numbers[:, 0]) / (2 * pairs)  # half of 0 .. 1: complements have the other half
-    half = numbers[:, 1:] < _chance(place)[:, None]
-    return torch.stack([half, ~half], 1).flatten(0, 1), place
-
-
-def _chance(place: Tensor) -> Tensor:
-    """q = sin^2(pi u / 2)"""
-    return (math.pi / 2 * place).sin().square()
+def contexts(players: int, count: int, seed: Tensor) -> tuple[Tensor, Tensor]:
+    """Coalitions, from small to large, (K, n), and the u of each, (K,)."""
+    numbers = uniforms(seed, 1, count, 1 + 2 * players, torch.device("cpu"))[0].double()
+    place = (torch.arange(count) + numbers[:, 0]) / count
+    order, within = numbers[:, 1:].chunk(2, 1)
+    level = (order.argsort(0).argsort(0) + within) / count  # stratified over the coalitions, for each player
+    return level < place.square()[:, None], place
 
 
 def _mean(each: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean over pairs of coalitions, from (2 pairs, N), and its standard error: (N,) each."""
-    pairs, part = len(weights), weights[:, None]
-    means = each.unflatten(0, (pairs, 2)).mean(1)
-    value = (part * means).sum(0)
-    count = float(1 / weights.square().sum())  # of pairs of equal weights that would tell as much
-    spread = (part * (means - value)).square().sum(0).detach() * count / max(count - 1, 0.5)
-    return value, STUDENT[min(max(round(count) - 1, 1), max(STUDENT))] * spread.sqrt()
+    """w . x of K coalitions, from x, (K, N), and its standard error, (N,) each
+
+    stderr^2 = |B x|^2 |w|^2 / |B|^2,   B x = differences of w_k (x_k - w . x) of neighbours
+
+    Neighbours are coalitions of about the same size: what players add to small and to large ones differs without being
+    an error. Student's factor has the degrees of freedom of |B x|^2, tr(B B')^2 / tr(B B' B B').
+    """
+    apart = (torch.diag(weights) - weights[:, None] * weights).diff(dim=0)  # B, (K - 1, K)
+    size, degrees = apart.square().sum(), apart.square().sum().square() / (apart @ apart.mT).square().sum()
+    spread = (apart @ each.detach()).square().sum(0) * (weights.square().sum() / size)
+    return weights @ each, _student(float(degrees)) * spread.sqrt()
+
+
+def _student(degrees: float) -> float:
+    """STUDENT; between whole degrees of freedom its logarithm is on a line in their inverse."""
+    inverse, factors = [-1 / whole for whole in STUDENT], np.log(list(STUDENT.values()))
+    return math.exp(np.interp(-1 / degrees, inverse, factors))

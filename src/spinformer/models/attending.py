@@ -22,6 +22,8 @@ RANGE = 8.0
 FLOOR = 1e-3
 # Products e^{q_i . k_j} v_j of one text that are kept, at most: those of some 100 words.
 PRODUCTS = 2**21
+# Coalitions of long texts whose sums are kept: as many as `spinformer.games.toggles` asks about at most.
+KEPT = 16
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,42 @@ class Attending:
         """e^{q_i . k_j} v_j, (B, 1 + W, W d), j first."""
         return (self.weights[..., None] * self.values[:, :, None]).permute(0, 3, 2, 1, 4).flatten(2)
 
+    @cached_property
+    def by_source(self) -> Tensor:
+        """e^{q_i . k_j}, (B, H, 1 + W, W), j first: rows of it are taken faster than columns."""
+        return self.weights.mT.contiguous()
+
     def sums(self, members: Tensor) -> tuple[Tensor, Tensor]:
         """Over j in each coalition, (B, K, W) numbers 0 or 1: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
         if self.short:
             return sums(self.weights, self.products, members)
-        with_context = functional.pad(members, (1, 0), value=1.0)[:, :, None, None]  # (B, K, 1, 1, 1 + W)
-        total = (self.weights[:, None] @ with_context.mT).squeeze(-1).mT
-        parts = [(self.weights * each) @ self.values for each in with_context.unbind(1)]  # K times (B, H, W, d / H)
-        return total, torch.stack(parts, 1).transpose(2, 3).flatten(3)
+        each = [self.sums_of(row, one) for row, several in enumerate(members) for one in several]
+        total, moved = (torch.stack(part).unflatten(0, members.shape[:2]) for part in zip(*each, strict=True))
+        return total.mT, moved.transpose(2, 3).flatten(3)
+
+    def sums_of(self, row: int, members: Tensor) -> tuple[Tensor, Tensor]:
+        """Over j in one coalition of one text, (W,): of weights, (H, W), and of values, (H, W, d / H).
+
+        Without gradients the last KEPT are kept: the same coalitions are read, and toggled by words and by pairs.
+        """
+        if torch.is_grad_enabled():
+            return self._sums_of(row, members)
+        key = (row, members.bool().cpu().numpy().tobytes())
+        found = self._kept.pop(key, None) or self._sums_of(row, members)
+        self._kept[key] = found
+        while len(self._kept) > KEPT:
+            self._kept.pop(next(iter(self._kept)), None)
+        return found
+
+    @cached_property
+    def _kept(self) -> dict[tuple[int, bytes], tuple[Tensor, Tensor]]:
+        return {}
+
+    def _sums_of(self, row: int, members: Tensor) -> tuple[Tensor, Tensor]:
+        inside = functional.pad(members, (1, 0), value=1.0).nonzero().squeeze(1)
+        values = functional.pad(self.values[row].index_select(1, inside), (0, 1), value=1.0)
+        moved = self.by_source[row].index_select(1, inside).mT @ values  # (H, W, d / H + 1)
+        return moved[..., -1], moved[..., :-1]
 
     def by_player(self, groups: Tensor, always: Tensor, players: int) -> tuple[Tensor, Tensor]:
         """Weights, (B, H, W, 1 + n), and products, (B, 1 + n, W d), summed over the words of each of n players.
@@ -180,8 +210,11 @@ def sums(weights: Tensor, products: Tensor, members: Tensor) -> tuple[Tensor, Te
 
 
 def bounded_exp(score: Tensor) -> Tensor:
-    """e^s with s drawn into -RANGE .. RANGE."""
-    return (RANGE * torch.tanh(score / RANGE)).exp()
+    """e^{R tanh(s / R)}: e^s with s drawn into -R .. R, where R is RANGE.
+
+    By a function that takes a third of the time of tanh: tanh(x) = 2 sigmoid(2 x) - 1.
+    """
+    return (2 * RANGE * torch.sigmoid(score * (2 / RANGE)) - RANGE).exp()
 
 
 def _context(inner: Tensor, words: Words) -> Tensor:

@@ -43,6 +43,11 @@ class Merged:
             return None
         return self.features.by_player(self.groups, self.always, self.players)
 
+    def in_words(self, members: Tensor) -> Tensor:
+        """Coalitions of words, (B, K, W) numbers 0 or 1, from those of players, (B, K, players)."""
+        groups = self.groups[:, None].expand(-1, members.shape[1], -1)
+        return torch.where(groups >= 0, members.gather(2, groups.clamp_min(0)), self.always[:, None].to(members))
+
     def select(self, rows: Sequence[int], players: int) -> "Merged":
         """Of these texts, with their first players; their words all stay."""
         whole, words = self.features, self.groups.shape[1]
@@ -58,13 +63,20 @@ class MergedReadout:
 
     def __call__(self, features: Merged, members: Tensor) -> Tensor:
         """(B, K, classes) of coalitions of players, (B, K, players) numbers 0 or 1."""
-        groups = features.groups[:, None].expand(-1, members.shape[1], -1)
-        own = members.gather(2, groups.clamp_min(0))
-        words = torch.where(groups >= 0, own, features.always[:, None].to(members))
+        words = features.in_words(members)
         if features.by_player is None:
             scores: Tensor = self.readout(features.features, words)
             return scores
         return self._by_player(features.features, words, *sums(*features.by_player, members))
+
+    def in_words(self, features: Merged, members: Tensor, sets: Tensor) -> tuple[Any, Any, Tensor, Tensor]:
+        """Readout and features of the words of one text, its coalitions in words, (M, W), from players, (M, players),
+        and the word of each player in the sets, (P, s), -1 for players of several words.
+        """
+        groups = features.groups[0]
+        own = groups == torch.arange(features.players, device=groups.device)[:, None]  # (players, W)
+        word = torch.where(own.sum(1) == 1, own.long().argmax(1), -1)
+        return self.readout, features.features, features.in_words(members[None])[0], word[sets]
 
     @full_precision
     def _by_player(self, features: Attending, words: Tensor, total: Tensor, moved: Tensor) -> Tensor:

@@ -66,12 +66,17 @@ class Misfit:
     words: int
 
     def stderr(self, index: str, values: GameValues, confidence: Tensor, mask: Tensor) -> Tensor:
-        """The standard errors of one index that are due to misfit, (B, n) or (B, n, n); confidence: p_y(N), (B,)."""
-        scale = self.scales[index](features(index, values, confidence, mask))
-        if scale.dim() == 2:
-            return scale * mask
-        pairs = mask[:, None] & mask[:, :, None]
-        return scale * pairs * ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+        """The standard errors of one index that are due to misfit, (B, n) or (B, n, n); confidence: p_y(N), (B,).
+
+        Those of pairs of which nothing is told are 0.
+        """
+        scale, estimate = self.scales[index], values.by_index[index]
+        if estimate.values.dim() == 2:
+            return scale(features(index, values, confidence, mask)) * mask
+        pairs = mask[:, None] & mask[:, :, None] & ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+        places = (pairs & (estimate.ess > 0)).nonzero(as_tuple=True)
+        found = scale(pair_features(index, values, confidence, mask, places))
+        return torch.zeros(pairs.shape, dtype=found.dtype, device=mask.device).index_put(places, found)
 
     def notes(self, words: int) -> tuple[str, ...]:
         """What a reader of an explanation of so many words must know."""
@@ -126,16 +131,31 @@ def _scale(name: str, stored: dict[str, object]) -> ErrorScale:
 
 def features(index: str, values: GameValues, confidence: Tensor, mask: Tensor) -> Tensor:
     """x of `ErrorScale`, (B, n, k) for an index of words, (B, n, n, k) for one of pairs; float64."""
+    if index not in ("SV", "BV"):
+        batch, count = mask.shape
+        every = torch.ones(batch, count, count, dtype=torch.bool, device=mask.device).nonzero(as_tuple=True)
+        return pair_features(index, values, confidence, mask, every).view(batch, count, count, -1)
+    active, common = _of_texts(values, confidence, mask)
+    wide = common[:, None].expand(-1, mask.shape[1], -1)
+    return torch.cat([torch.stack([torch.ones_like(active), (active + EPSILON).log()], -1), wide], -1)
+
+
+def pair_features(
+    index: str, values: GameValues, confidence: Tensor, mask: Tensor, places: tuple[Tensor, ...]
+) -> Tensor:
+    """x of the pairs at these places of (B, n, n), (N, k)."""
+    active, common = _of_texts(values, confidence, mask)
+    row, first, second = places
+    value = values.by_index[index].values[places].double().abs()
+    both = (active[row, first] * active[row, second]).sqrt()
+    columns = [torch.ones_like(value), (value + EPSILON).log(), (both + EPSILON).log()]
+    return torch.cat([torch.stack(columns, -1), common[row]], -1)
+
+
+def _of_texts(values: GameValues, confidence: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """What words do, (B, n), and what is known of whole texts, (B, 3)."""
     active = values.activity.double()
-    count = mask.sum(-1, keepdim=True).double()
-    text = ((active.square() * mask).sum(-1, keepdim=True) / count).sqrt()  # (B, 1)
-    doubt = (1 - confidence.double().to(active.device))[:, None].clamp_min(0) + 0.01
-    common = [(text + EPSILON).log(), count.log(), doubt.log()]  # (B, 1) each
-    if index in ("SV", "BV"):
-        columns = [torch.ones_like(active), (active + EPSILON).log(), *(part.expand_as(active) for part in common)]
-        return torch.stack(columns, -1)
-    estimate = values.shapley_interactions if index == "SII" else values.interactions
-    value = estimate.values.double().abs()
-    both = (active[:, :, None] * active[:, None]).sqrt()
-    wide = [part[..., None].expand_as(value) for part in common]
-    return torch.stack([torch.ones_like(value), (value + EPSILON).log(), (both + EPSILON).log(), *wide], -1)
+    count = mask.sum(-1).double()
+    text = ((active.square() * mask).sum(-1) / count).sqrt()
+    doubt = (1 - confidence.double().to(active.device)).clamp_min(0) + 0.01
+    return active, torch.stack([(text + EPSILON).log(), count.log(), doubt.log()], -1)

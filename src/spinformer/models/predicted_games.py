@@ -93,14 +93,22 @@ class PredictedGame(Game):
     def toggled(self, row: int, coalitions: Tensor, sets: Tensor) -> Tensor:
         """In a long text to first order in what a word changes in others that it matters little to.
 
-        See `spinformer.models.toggling`.
+        See `spinformer.models.toggling`. Players of several words are read anew.
         """
         one = self._only([row])
-        if not isinstance(self.games.readout, AttendingReadout) or one.games.features.short:
-            return Game.toggled(one, 0, coalitions, sets)  # what `one` prepares is kept for all of them
-        whole = coalitions.to(one.device, one.dtype)
-        scores = toggled_scores(self.games.readout, one.games.features, whole, sets.to(one.device))
-        return one._from_scores([scores.flatten(0, 1)[None]]).view(len(whole), -1)
+        readout, features, quick = one.games.readout, one.games.features, torch.zeros(len(sets), dtype=torch.bool)
+        members, words = coalitions.to(one.device, one.dtype), sets.to(one.device)
+        if (in_words := getattr(readout, "in_words", None)) is not None:
+            readout, features, members, words = in_words(features, members, words)
+        if isinstance(readout, AttendingReadout) and not features.short:
+            quick = (words >= 0).all(1).cpu()
+        values = members.new_empty(len(members), len(sets))
+        if bool(quick.any()):
+            scores = toggled_scores(readout, features, members, words[quick.to(words.device)])  # type: ignore[arg-type]
+            values[:, quick] = one._from_scores([scores.flatten(0, 1)[None]]).view(len(members), -1)
+        if not bool(quick.all()):  # what `one` prepares is kept for all of them
+            values[:, ~quick] = Game.toggled(one, 0, coalitions, sets[~quick.to(sets.device)])
+        return values
 
     def _block(self) -> int:
         """Coalitions at a time."""
