@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from spinformer.attention import NeuroGameAttention
-from spinformer.games import NormGame, SumGame, estimate_values, exact_values
+from spinformer.games import NormGame, SumGame, estimate_values, exact_values, twins
 from spinformer.games.twins import content_ranks, mean_of_twin_pairs, mean_of_twins
 
 PROPOSALS = ["uniform", "tilted", "annealed"]
@@ -148,3 +148,29 @@ def test_twins_keep_the_gradient(weighting):
     (gradient,) = torch.autograd.grad((estimate.values * weight).sum(), many)
     error = gradient.std(0) / 200**0.5
     assert ((gradient.mean(0) - expected).abs() < 5 * error + (0.02 if weighting == "gibbs" else 1e-9)).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_look_at_near_players_finds_all_twins(monkeypatch, dtype, seed):
+    """Every neighbour in rank is compared where the quick way compares those alone whose keys are near."""
+    generator = torch.Generator().manual_seed(seed)
+    vectors = torch.randn(3, 14, 5, dtype=dtype, generator=generator) * 10.0 ** (3 * seed - 18)
+    if seed % 3 == 0:
+        vectors = torch.randint(-1, 2, (3, 14, 5), generator=generator).to(dtype)
+    vectors[:, 3] = vectors[:, 9] * (1 + 2 * torch.finfo(dtype).eps)
+    vectors[:, 5] = vectors[:, 9] * (1 + 1e3 * torch.finfo(dtype).eps)
+    mask = torch.arange(14) < torch.tensor([[14], [10], [12]])
+    vectors = vectors * mask[..., None]
+    quick = twins.content_ranks(vectors, mask)
+
+    def everyone(vectors, keys, order, direction):
+        follow = vectors.gather(1, order[..., None].expand_as(vectors))
+        return twins._same(follow[:, :-1], follow[:, 1:])
+
+    monkeypatch.setattr(twins, "_same_of_near", everyone)
+    plain = twins.content_ranks(vectors, mask)
+    assert torch.equal(quick.rank, plain.rank)
+    assert torch.equal(quick.twins, plain.twins)
+    if seed % 3:  # among whole numbers another player may have its key between theirs
+        assert (quick.twins[:, 3] == quick.twins[:, 9]).all()

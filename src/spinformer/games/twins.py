@@ -44,18 +44,41 @@ def content_ranks(vectors: Tensor, mask: Tensor | None) -> Ranks:
     number = torch.arange(1, wide.shape[2] + 1, dtype=wide.dtype, device=wide.device)
     fixed = torch.sin(1000 * number.sqrt())  # r
     length = torch.linalg.vector_norm(wide, dim=(1, 2))[:, None]
-    key = torch.bmm(wide, torch.addcmul(wide.sum(1), length, fixed, value=NUDGE)[..., None]).squeeze(-1)
+    direction = torch.addcmul(wide.sum(1), length, fixed, value=NUDGE)  # (B, d)
+    key = torch.bmm(wide, direction[..., None]).squeeze(-1)
     if mask is not None:
         key = key.masked_fill(~mask, torch.inf)
     order = key.argsort(-1)
     rank = order.argsort(-1)
-    follow = vectors.gather(1, order[..., None].expand_as(vectors))  # in the order of their ranks
-    gap, size = follow.diff(dim=1).abs().amax(-1), follow.abs().amax(-1)[:, 1:]
-    same = gap <= ROUNDING * torch.finfo(vectors.dtype).eps * size  # as the player before
+    if vectors.device.type == "cpu" and not torch.compiler.is_compiling():
+        same = _same_of_near(vectors, key.gather(1, order), order, direction)
+    else:
+        follow = vectors.gather(1, order[..., None].expand_as(vectors))  # in the order of their ranks
+        same = _same(follow[:, :-1], follow[:, 1:])
     if mask is not None:
         same = same & mask.gather(1, order)[:, 1:]
     group = torch.nn.functional.pad((~same).cumsum(-1), (1, 0))
     return Ranks(rank, group.gather(1, rank))
+
+
+def _same(before: Tensor, after: Tensor) -> Tensor:
+    """Whether vectors, (..., d), are the same up to rounding."""
+    return (after - before).abs().amax(-1) <= ROUNDING * torch.finfo(after.dtype).eps * after.abs().amax(-1)
+
+
+def _same_of_near(vectors: Tensor, keys: Tensor, order: Tensor, direction: Tensor) -> Tensor:
+    """`_same` of players and those who follow them, (B, n - 1), with a look at those alone whose keys are near
+
+    Keys, (B, n), are products with the direction: those of same vectors differ by no more than |v|_max |direction|_1
+    times the rounding of both.
+    """
+    largest = vectors.abs().amax((1, 2)).double() * direction.abs().sum(-1)  # (B,)
+    rounding = 2 * ROUNDING * torch.finfo(vectors.dtype).eps + vectors.shape[2] * torch.finfo(torch.float64).eps
+    near = ~(keys.diff(dim=1) > (rounding * largest)[:, None])  # also where keys are infinite
+    game, place = near.nonzero().unbind(1)
+    same = torch.zeros_like(near)
+    same[game, place] = _same(vectors[game, order[game, place]], vectors[game, order[game, place + 1]])
+    return same
 
 
 def mean_of_twins(x: Tensor, twins: Tensor | None) -> Tensor:
