@@ -8,7 +8,7 @@ from research.reports.markdown import Record, markdown
 from spinformer.explain.methods import all_methods
 
 # Peers that can give an error bar, which was not asked for.
-ON_REQUEST = {"Permutation": "on request"}
+NOT_ASKED = {"Permutation": "not measured"}
 GAME_MEMORY, BATCH_MEMORY = "small: the text's hidden states, some coalitions", "one batch of masked texts"
 CALIBRATED = "95% intervals towards the classifier's own values"
 # Of each method, what it needs beside the classifier's own memory, and what it promises.
@@ -52,7 +52,7 @@ def _beside(found: list[dict[str, Any]]) -> str:
         name = f"{row['library']} `{row['method']}`" + (f", {row['setting']}" if row["setting"] != "default" else "")
         cells = [f"{row['passes']:,.0f}", f"{row['cpu_seconds']:.2f}", f"{row['error']['mean']:.3f}"]
         pairs = f"{row['pairs_error']:.2f}" if own else "none"
-        bars = f"{row['covered']:.0%}" if own else ON_REQUEST.get(row["method"], "none")
+        bars = f"{row['covered']:.0%}" if own else NOT_ASKED.get(row["method"], "none")
         rows.append([f"**{name}**" if own else name, *cells, pairs, bars])
     header = ["method", "passes", "CPU seconds", "error, words", "error, pairs of words", "95% intervals that hold"]
     return markdown(header, rows)

@@ -242,11 +242,6 @@ def test_mean_field(fused, monkeypatch, form, backward, solver, max_steps):
     assert_twins(run(False), run(True), 1e-3 if max_steps == 40 else 2e-4)
 
 
-@pytest.mark.parametrize(("n", "rows"), [(1, 16), (16 * 65_535, 16), (16 * 65_535 + 1, 32), (2**22, 128)])
-def test_a_launch_has_no_more_blocks_than_it_may(n, rows):
-    assert support.rows_of(n, 16) == rows
-
-
 @pytest.mark.parametrize(("n", "rank"), [(1, 1), (30, 5), (37, 20)])
 def test_products_and_diagonals_of_low_rank_couplings(fused, monkeypatch, n, rank):
     monkeypatch.setattr(factored, "TILE", 128)  # several blocks of rows
