@@ -51,8 +51,8 @@ def _beside(found: list[dict[str, Any]]) -> str:
         own = row["library"] == "spinformer"
         name = f"{row['library']} `{row['method']}`" + (f", {row['setting']}" if row["setting"] != "default" else "")
         cells = [f"{row['passes']:,.0f}", f"{row['cpu_seconds']:.2f}", f"{row['error']['mean']:.3f}"]
-        pairs = f"{row['pairs_error']:.2f}" if own else "none"
-        bars = f"{row['covered']:.0%}" if own else NOT_ASKED.get(row["method"], "none")
+        pairs = f"{row['pairs_error']:.2f}" if own else "no pairs"
+        bars = f"{row['covered']:.0%}" if own else NOT_ASKED.get(row["method"], "no intervals")
         rows.append([f"**{name}**" if own else name, *cells, pairs, bars])
     header = ["method", "passes", "CPU seconds", "error, words", "error, pairs of words", "95% intervals that hold"]
     return markdown(header, rows)
