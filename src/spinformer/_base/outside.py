@@ -1,33 +1,33 @@
 """A way out of an operator, inside which torch records no graph."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 R = TypeVar("R")
 
 
-class _Depth(threading.local):
+class Inside(threading.local):
+    """True within its own `with` blocks, in the thread that entered them alone."""
+
     depth = 0
 
+    def __enter__(self) -> None:
+        self.depth += 1
 
-_INSIDE = _Depth()
+    def __exit__(self, *error: object) -> None:
+        self.depth -= 1
+
+    def __bool__(self) -> bool:
+        return self.depth > 0
 
 
-@contextmanager
-def inside_operator() -> Iterator[None]:
-    """Torch called the block as an operator of a graph: this thread records no gradients in it."""
-    _INSIDE.depth += 1
-    try:
-        yield
-    finally:
-        _INSIDE.depth -= 1
+OPERATOR = Inside()  # torch called the block as an operator of a graph: the thread records no gradients in it
 
 
 def outside_operators(function: Callable[..., R], *arguments: Any) -> R:
@@ -36,19 +36,11 @@ def outside_operators(function: Callable[..., R], *arguments: Any) -> R:
     Outside of graphs that is here. Inside one it is a thread of its own, and on the CPU: torch computes all gradients
     of a GPU in one thread, which is the one that waits here for the result.
     """
-    if not _INSIDE.depth:
+    if not OPERATOR:
         return function(*arguments)
-    homes: list[torch.device] = []
-
-    def to_cpu(value: Any) -> Any:
-        if not isinstance(value, Tensor):
-            return value
-        homes.append(value.device)
-        return value.detach().cpu()
-
-    moved = tree_map(to_cpu, arguments)
+    home: torch.device = next(leaf.device for leaf in tree_leaves(arguments) if isinstance(leaf, Tensor))
+    moved = tree_map_only(Tensor, lambda tensor: tensor.detach().cpu(), arguments)
     with ThreadPoolExecutor(1) as pool:
         result = pool.submit(function, *moved).result()
-    home: Any = homes[0] if homes else torch.device("cpu")
-    returned: R = tree_map(lambda value: value.to(home) if isinstance(value, Tensor) else value, result)
+    returned: R = tree_map_only(Tensor, lambda tensor: tensor.to(home), result)
     return returned

@@ -3,7 +3,6 @@
 Through torch.library a call costs several times what its launches do, so eager calls go past it.
 """
 
-import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -12,25 +11,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spinformer._base.outside import inside_operator
+from spinformer._base.outside import OPERATOR, Inside
 from spinformer._base.precision import full_precision
 
-
-class _Depth(threading.local):
-    depth = 0
-
-
-_GRAPH = _Depth()
-
-
-class _Graph:
-    """Operators that are called within the block become nodes: the gradient of a node is traced without Python."""
-
-    def __enter__(self) -> None:
-        _GRAPH.depth += 1
-
-    def __exit__(self, *error: object) -> None:
-        _GRAPH.depth -= 1
+_GRAPH = Inside()  # operators that are called within become nodes: the gradient of a node is traced without Python
 
 
 class Operator:
@@ -42,7 +26,7 @@ class Operator:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         @wraps(function)
         def within(*arguments: Any, **named: Any) -> Any:
-            with inside_operator():
+            with OPERATOR:
                 return function(*arguments, **named)
 
         self.node = torch.library.custom_op(f"spinformer::{name}", within, mutates_args=())
@@ -58,7 +42,7 @@ class Operator:
         """As `torch.library.register_autograd`."""
 
         def within_graph(ctx: Any, *gradients: Any) -> Sequence[Any]:
-            with _Graph():
+            with _GRAPH:
                 return slopes(ctx, *gradients)
 
         self.node.register_autograd(within_graph, setup_context=setup_context)
@@ -66,7 +50,7 @@ class Operator:
 
     def __call__(self, *arguments: Any) -> Any:
         """What the function gives, with its gradient."""
-        if torch.compiler.is_compiling() or _GRAPH.depth:
+        if torch.compiler.is_compiling() or _GRAPH:
             return self.node(*arguments)
         if self.slopes is None or not torch.is_grad_enabled():
             return self.function(*arguments)
