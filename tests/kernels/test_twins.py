@@ -219,8 +219,8 @@ def test_mean_field(fused, monkeypatch, form, backward, solver, max_steps):
     mask = random_mask(3, n, generator)
     if form in ("factors", "large"):
         factors = torch.randn(3, n, 5, generator=generator).to(DEVICE) * mask[..., None]
-        strength = 0.3 if form == "factors" else 0.15  # near criticality rounding decides the number of steps
-        base = LowRankCouplings(factors, torch.randn(3, 5, generator=generator).to(DEVICE) * strength / n**0.5)
+        strength = 0.15 / n**0.5  # nearer to criticality rounding decides the number of steps
+        base = LowRankCouplings(factors, torch.randn(3, 5, generator=generator).to(DEVICE) * strength)
     else:
         matrix = torch.randn(3, n, n, generator=generator).to(DEVICE) * 0.2 / n**0.5
         base = DenseCouplings((matrix + matrix.mT) * mask[:, None] * mask[:, :, None])
