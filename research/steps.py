@@ -117,6 +117,14 @@ def _grounding(
     return Step(name or f"grounding-{stage}", tuple(words), folder=folder, uses=uses, gpu=True)
 
 
+def _enough(model: str) -> Step:
+    task = model.rpartition("/")[2]
+    test, first = "dev" if task == "sst2" else "test", () if task == "snli" else ("--first", "text")
+    files = {"texts": f"{task}_train", "test": f"{task}_{test}"}
+    more = (*first, "--count", "30", *CLOSE)
+    return _grounding("enough", _in_runs((model,)), *more, name=f"enough-{task}", folder="enough", **files)
+
+
 def _attractor(name: str, stage: str, *more: str) -> Step:
     words = ("reproduce", "attractor", "--stage", stage, *more)
     return Step(name, words, ("images",), "attractor", gpu=stage != "pixels" and "cpu" not in more)
@@ -143,7 +151,7 @@ SST2_TRAINING = (
     *("--first", "text", "--label", "label", "--names", "negative", "positive"),
     *("--epochs", "3", "--batch-size", "256", "--learning-rate", "2e-4"),
 )
-TASK_SST2 = ("tasks/sst2",)
+TASKS = ("tasks/sst2", "tasks/goemotions", "tasks/snli")
 ONE, HALF = ("--seeds", "1"), ("--count", "500", "--bf16")
 OLD_CODE = "the code for it was removed; commit 91dd5b7 is the last that has it"
 
@@ -203,17 +211,8 @@ STEPS: tuple[Step, ...] = (
         test="sst2_dev",
         folder="exactness-sst2",
     ),
-    _grounding("enough", OWN, *CLOSE, name="enough-snli", folder="enough"),
-    _grounding(
-        "enough",
-        _in_runs(SST2),
-        *("--first", "text", *CLOSE),
-        name="enough-sst2",
-        texts="sst2_train",
-        test="sst2_dev",
-        folder="enough",
-    ),
-    Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", makes=TASK_SST2, gpu=True),
+    Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", makes=TASKS, gpu=True),
+    *map(_enough, TASKS),
     Step(
         "architectures",
         (
@@ -223,7 +222,7 @@ STEPS: tuple[Step, ...] = (
         ),
         ("vectors",),
         folder="architectures",
-        uses=TASK_SST2,
+        uses=TASKS[:1],
         gpu=True,
     ),
     Step(
@@ -233,7 +232,7 @@ STEPS: tuple[Step, ...] = (
             *("--texts", "{data}/sst2_train.jsonl.gz", "{data}/goemotions_train.jsonl.gz", "--processes", "12"),
         ),
         folder="corpus",
-        uses=TASK_SST2,
+        uses=TASKS[:1],
         gpu=True,
     ),
     Step("negation", ("reproduce", "negation", "--model", "{checkpoint}", "--monli", "{data}/monli.jsonl.gz")),

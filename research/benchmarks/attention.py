@@ -40,7 +40,8 @@ SIZES = {
 LONGEST, LONGEST_HEADS = 1_048_576, 12  # on a GPU, without softmax attention, which would take half a minute a step
 PARTS = Path("runs/attention")
 MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
-SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8),)}  # of the classifier: tokens, texts
+SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8), (32, 128), (128, 32))}  # of the classifier: tokens, texts
+TRAININGS = {"cuda": 10, "cpu": 4}  # steps that are timed
 POOLING = ("cls", "mean", "neurogame")
 RECORDINGS = 4  # calls until CUDA graphs are recorded
 COMPILED = (128, "default")  # tokens and preset: each is compiled anew, for a minute
@@ -74,7 +75,7 @@ def run(seed: int = 0, parts: Path = PARTS) -> dict[str, Any]:
     for tokens, batch in progress(SIZES[device.type], "attention"):
         rows += part(f"tokens-{tokens}", partial(_of_length, tokens, batch, rates, seed, device))
     classifiers = [
-        part(f"{head}-{tokens}", partial(_classifier, head, tokens, texts, seed, device))
+        part(f"{head}-{texts}-{tokens}", partial(_classifier, head, tokens, texts, seed, device))
         for tokens, texts in SHAPES[device.type]
         for head in POOLING
     ]
@@ -308,7 +309,7 @@ def _classifier(head: str, tokens: int, texts: int, seed: int, device: torch.dev
         with _autocast(device):
             model(input_ids=ids, attention_mask=mask)
 
-    trained = seconds(model.train() and train, REPEATS)
+    trained = seconds(model.train() and train, TRAININGS[device.type])
     inferred = seconds(model.eval() and infer, REPEATS)
     row = {"head": head, "tokens": tokens, "texts": texts, "training": trained, "inference": inferred}
     if head == "neurogame" and device.type == "cuda" and (tokens, texts) == SHAPES["cuda"][0]:

@@ -164,4 +164,10 @@ def _measure(
     options = GroundingOptions(epochs=args.ground_epochs, batch_size=args.batch_size, seed=args.seed)
     accuracy = evaluate(model, tokenizer, test).scores.accuracy
     measured = measure_frozen(trial, options, args.runs / f"{name}-game")
-    return {"accuracy": accuracy, "parameters": model.num_parameters(), "r2": measured["fit"]["pooled"], **measured}
+    return {
+        "accuracy": accuracy,
+        "parameters": model.num_parameters(),
+        "r2": measured["fit"]["pooled"],
+        "data": dict(train.digests + test.digests) | _digests(args),
+        **measured,
+    }

@@ -18,7 +18,7 @@ from spinformer._base import checks, records
 from spinformer._base.parallel import run_tasks
 from spinformer._base.progress import progress
 from spinformer.cli.options import add_device, weight_digests
-from spinformer.training.game import GroundingOptions
+from spinformer.training.game import HELD_OUT, GroundingOptions
 
 COMMAND = "spinformer reproduce tasks"
 
@@ -105,7 +105,9 @@ def _measure(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any
     if args.limit is not None:
         grounded_on = limited(grounded_on, args.limit)
     few = limited(test.texts, args.count)
-    trial = Trial(model, tokenizer, grounded_on, few, max_length=task.max_length, bf16=args.bf16)
+    trial = Trial(
+        model, tokenizer, grounded_on, few, max_length=task.max_length, bf16=args.bf16, held_out=HELD_OUT
+    )  # as many as users hold out
     options = GroundingOptions(
         epochs=args.epochs or task.ground_epochs,
         batch_size=args.batch_size or task.ground_batch,

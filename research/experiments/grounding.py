@@ -27,13 +27,16 @@ from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 GAME = ("shapley", "banzhaf", "field", "attention")
 CHEAP = ("gradient-times-input", "leave-one-out", "random")
-HELD_OUT = 200  # of the texts to ground on, at most; the misfit is measured on them
+HELD_OUT = 200
 PROVENANCE = "made.json"  # beside a game head or an explainer: options, texts and model that it was trained with
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A frozen classifier, the texts to ground it on (train), and those to measure on (test, highlights)."""
+    """A frozen classifier, the texts to ground it on (train), and those to measure on (test, highlights).
+
+    held_out: of the texts to ground on, at most so many are kept to measure the misfit on.
+    """
 
     model: Any
     tokenizer: Any
@@ -42,6 +45,7 @@ class Trial:
     highlights: Highlights | None = None
     max_length: int = 128
     bf16: bool = False
+    held_out: int = HELD_OUT
 
     def classifier(self, grounded: GroundedClassifier) -> MaskedClassifier:
         """The classifier under the masking that its game was learnt with."""
@@ -161,7 +165,7 @@ def ground(trial: Trial, options: GroundingOptions, folder: Path) -> tuple[GameH
     if (folder / file).is_file():
         return GameHead.load(folder, trial.model).to(next(trial.model.parameters()).device), None
     started = time.perf_counter()
-    texts, held_out = hold_out(trial.train, options.seed, HELD_OUT)
+    texts, held_out = hold_out(trial.train, options.seed, trial.held_out)
     head = train_game_head(trial.model, trial.tokenizer, texts, folder, options, held_out=held_out, resume=True)
     return head, time.perf_counter() - started
 

@@ -57,9 +57,10 @@ def classifiers(record: Record) -> str:
     found = record["outcome"]["classifiers"]
     lines = []
     for row in found:
-        (plain,) = (one for one in found if one["head"] == "cls" and one["tokens"] == row["tokens"])
+        shape = row["texts"], row["tokens"]
+        (plain,) = (one for one in found if one["head"] == "cls" and (one["texts"], one["tokens"]) == shape)
         cells = [f"{1e3 * row[part]:.1f} ({row[part] / plain[part]:.2f} ×)" for part in ("training", "inference")]
-        lines.append([f"`{row['head']}`", f"{row['texts']} × {row['tokens']}", *cells])
+        lines.append([f"`{row['head']}`", f"{shape[0]} × {shape[1]}", *cells])
     return markdown(["pooling head", "texts × tokens", "training step, ms", "inference, ms"], lines)
 
 

@@ -108,6 +108,22 @@ def tasks(record: Record) -> str:
     return markdown([*header, "ratio", "leave-one-out ↑", "random", "seconds to ground"], lines)
 
 
+def architectures(record: Record) -> str:
+    """Small classifiers of every architecture: how good they are, how well their games fit, and one pass beside
+    leave-one-out, which asks for each word.
+    """
+    lines = []
+    for name, row in record["outcome"]["architectures"].items():
+        scores = row["faithfulness"]["methods"]
+        one, single, chance = (
+            scores[method]["comprehensiveness"]["mean"] for method in ("shapley", "leave-one-out", "random")
+        )
+        cells = [f"{number:.3f}" for number in (row["accuracy"], row["r2"], one, single, chance)]
+        lines.append([name, f"{row['parameters'] / 1e6:.1f}", *cells])
+    header = ["architecture", "million weights", "accuracy", "R² of v(C) ↑", "one pass ↑", "leave-one-out ↑", "random"]
+    return markdown(header, lines)
+
+
 def ess(record: Record) -> str:
     """For each game: effective sample size under Gibbs weights as a part of K, and convergence of the mean field."""
     lines = []

@@ -1,19 +1,24 @@
 """Join the runs of several results into one: `python -m research.tools.gather NAME FILE...`.
 
 Use it when the rows of one table were made by several calls of `spinformer reproduce nli`, on different machines, or by
-calls of `spinformer reproduce tasks` that were stopped. A file is the result of a call, or the record of one run that a
-call left in its folder RUNS. Where two files have the same row and seed, or the same task, the later file counts.
+calls of `spinformer reproduce tasks` or `architectures` that were stopped. A file is the result of a call, or the
+record of one run that a call left in its folder RUNS. Where two files have the same row and seed, or the same task or
+architecture, the later file counts.
 """
 
 import argparse
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from research.experiments.architectures import ARCHITECTURES
 from research.experiments.nli_stages import mean_accuracies, summarize
 from research.experiments.tasks import TASKS
 from research.paths import RESULTS
 from spinformer._base import records
+
+KINDS: dict[str, Collection[str]] = {"tasks": TASKS, "architectures": ARCHITECTURES}  # commands whose rows have names
 
 
 def gather(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -24,12 +29,18 @@ def gather(results: list[dict[str, Any]]) -> dict[str, Any]:
     return {"runs": runs, "means": mean_accuracies(runs), "sources": _sources(results)}
 
 
-def gather_tasks(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """The outcome of each task, in the order of TASKS, and the provenance of each result."""
+def gather_named(results: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The outcome of each row of one of KINDS, in its order, and the provenance of each result."""
     found: dict[str, Any] = {}
     for record in results:
-        found |= record["outcome"].get("tasks") or {record["name"]: record["outcome"]}
-    return {"tasks": {name: found[name] for name in TASKS if name in found}, "sources": _sources(results)}
+        found |= record["outcome"].get(kind) or {record["name"]: record["outcome"]}
+    return {kind: {name: found[name] for name in KINDS[kind] if name in found}, "sources": _sources(results)}
+
+
+def kind_of(record: dict[str, Any]) -> str | None:
+    """Which of KINDS a result or the record of one of its rows is; None for the runs of `reproduce nli`."""
+    kinds = (kind for kind in KINDS if kind in record["outcome"] or record["command"] == f"spinformer reproduce {kind}")
+    return next(kinds, None)
 
 
 def _sources(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -54,13 +65,15 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for it (default %(default)s)")
     args = parser.parse_args()
     results = [json.loads(path.read_text()) for path in args.files]
-    of_tasks = all({"tasks", "quality"} & set(record["outcome"]) for record in results)
-    if not of_tasks and any(record["data"] != results[0]["data"] for record in results):
+    kind = kind_of(results[0])
+    if any(kind_of(record) != kind for record in results):
+        raise SystemExit(f"these are results of different commands: {', '.join(path.name for path in args.files)}")
+    if kind is None and any(record["data"] != results[0]["data"] for record in results):
         raise SystemExit(f"these were not trained on the same files: {', '.join(path.name for path in args.files)}")
-    if of_tasks:
-        outcome = gather_tasks(results)
-        rows = list(outcome["tasks"])
-        data = {file: digest for task in outcome["tasks"].values() for file, digest in task["data"].items()}
+    if kind is not None:
+        outcome = gather_named(results, kind)
+        rows = list(outcome[kind])
+        data = {file: digest for row in outcome[kind].values() for file, digest in row.get("data", {}).items()}
     else:
         outcome = gather(results)
         rows, data = sorted({run["job"] for run in outcome["runs"]}), results[0]["data"]

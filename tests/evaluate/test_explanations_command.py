@@ -113,6 +113,25 @@ def test_the_numbers_are_the_libraries_own(folders, tmp_path):
     assert result["interactions"]["texts"] <= SHORT_TEXTS
 
 
+def test_gibbs_weights_are_for_short_texts_alone(folders, monkeypatch):
+    """Their pairs take time with the cube of the words: a review would take minutes."""
+    explainer = explainer_of(folders["grounded"])
+    texts = load_texts(str(folders["file"]), labelled=False).select(range(6))
+    counts = split_words(explainer.tokenizer, texts, 128).counts
+    study, most = Study(explainer, texts), int(counts.min())
+    every = study.diagnostics()
+    assert every["ess_texts"] == 6
+    monkeypatch.setattr("spinformer.evaluate.explanations.study.GIBBS_WORDS", most)
+    some = study.diagnostics()
+    assert some["ess_texts"] == int((counts <= most).sum()) < 6
+    assert some["converged"] == every["converged"]
+    monkeypatch.setattr("spinformer.evaluate.explanations.study.GIBBS_WORDS", 0)
+    assert study.diagnostics(2) == {"ess_texts": 0, "converged": 1.0}
+    shown = str(study.measure([explainer.scorer("random")], seeds=()))
+    assert "mean field: 100.0% converged" in shown
+    assert "effective sample size" not in shown
+
+
 def test_one_text_that_a_method_cannot_do(folders, tmp_path, capsys):
     path = tmp_path / "result.json"
     words = ["--count", "10", "--passes", "9", "--methods", "shapley", "shapley-sampling", "--seeds", "0"]

@@ -40,6 +40,21 @@ def test_the_same_pairs(n, budget, dim, scale, masked, dtype):
     assert float((found - plain).abs().max()) <= CLOSE[dtype] * float(plain.abs().max())
 
 
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_the_same_pairs_where_no_player_decides(dtype, monkeypatch):
+    """Vectors that point the same way: then every pair takes the short way, and it is the closer one."""
+    game = game_of(70, 8, 0.3, dtype, masked=True)
+    game = NormGame(game.values + 1.0, game.mask)
+    budget, seed = 6, 3
+    sums = estimate_norm_values(game, budget, seed=seed, shared=False).sums
+    monkeypatch.setattr(blocked_pairs, "_block", None)
+    found = estimate_norm_pairs(game, sums)
+    assert found is not None
+    exact = NormGame(game.values.double(), game.mask)
+    plain = estimate_values(exact, "BII", budget, seed=seed + 1, errors=False, shared=False).values
+    assert float((found - plain).abs().max()) <= CLOSE[dtype] * float(plain.abs().max())
+
+
 def test_the_size_of_blocks_changes_nothing_but_rounding(monkeypatch):
     game = game_of(70, 5, 1.0, torch.float64, masked=True)
     sums = estimate_norm_values(game, 6, seed=3, shared=False).sums

@@ -10,7 +10,8 @@ from spinformer.games import NormGame
 
 @pytest.fixture
 def small(monkeypatch):
-    sizes = {"DIM": 24, "SIZES": {"cpu": ((6, 2), (8, 1))}, "REPEATS": 1, "SHAPES": {"cpu": ((4, 2),)}}
+    sizes = {"DIM": 24, "SIZES": {"cpu": ((6, 2), (8, 1))}, "REPEATS": 1}
+    sizes |= {"SHAPES": {"cpu": ((4, 2),)}, "TRAININGS": {"cpu": 1}}
     sizes |= {"PEER_TOKENS": 12, "PART_TOKENS": 1, "PART_PAIRS": 1, "POOLING": ("cls", "neurogame")}
     for name, value in sizes.items():
         monkeypatch.setattr(attention, name, value)

@@ -154,26 +154,30 @@ def test_runs_are_gathered(tmp_path, monkeypatch):
         gather("x", "old", "other")
 
 
-def test_tasks_are_gathered(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("kind", "one", "two"), [("tasks", "sst2", "snli"), ("architectures", "bert", "gpt2")])
+def test_rows_with_names_are_gathered(kind, one, two, tmp_path, monkeypatch):
     def gather(name, *files):
         words = [name, *(str(tmp_path / f"{file}.json") for file in files), "--results", str(tmp_path)]
         monkeypatch.setattr(sys, "argv", ["gather", *words])
         runpy.run_module("research.tools.gather", run_name="__main__")
         return records.read(name, tmp_path)
 
-    def record(name, accuracy):
+    def record(name, accuracy, command=kind):
         outcome = {"quality": {"accuracy": accuracy}, "data": {f"{name}.gz": "0"}}
-        records.write(name, outcome, command="spinformer reproduce tasks", config={}, directory=tmp_path)
+        records.write(name, outcome, command=f"spinformer reproduce {command}", config={}, directory=tmp_path)
 
-    record("snli", 0.8)
-    record("sst2", 0.7)
-    first = gather("two", "snli", "sst2")
-    assert list(first["outcome"]["tasks"]) == ["sst2", "snli"]
-    assert first["data"] == {"sst2.gz": "0", "snli.gz": "0"}
-    record("sst2", 0.9)
-    again = gather("again", "two", "sst2")["outcome"]  # the later file counts
-    assert again["tasks"]["sst2"]["quality"] == {"accuracy": 0.9}
+    record(two, 0.8)
+    record(one, 0.7)
+    first = gather("both", two, one)
+    assert list(first["outcome"][kind]) == [one, two]
+    assert first["data"] == {f"{one}.gz": "0", f"{two}.gz": "0"}
+    record(one, 0.9)
+    again = gather("again", "both", one)["outcome"]  # the later file counts
+    assert again[kind][one]["quality"] == {"accuracy": 0.9}
     assert len(again["sources"]) == 3
+    record("other", 0.9, "nli")
+    with pytest.raises(SystemExit, match=r"different commands: both\.json, other\.json"):
+        gather("x", "both", "other")
 
 
 def test_missing_extra_is_named():

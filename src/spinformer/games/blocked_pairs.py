@@ -1,6 +1,7 @@
 """Interactions of all pairs of a norm game without gradients, in blocks that stay in a CPU's caches."""
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -9,8 +10,9 @@ from spinformer.games.control import SquaredNormControl
 from spinformer.games.indices import INDICES
 from spinformer.games.norm import NormGame, Sums
 
-ROWS = 32  # players i of a block; players j are those from the first of them on
-NUMBERS = 2**18  # in an array of a block, about
+ROWS = 16  # players i of a block; players j are those from the first of them on
+NUMBERS = 2**19  # in an array of a block, about
+SMOOTH = 0.75  # the least part of |S| that must be left where one player comes or goes, for `_turned_block`
 
 
 def can_block_pairs(game: NormGame, sums: Sums) -> bool:
@@ -25,8 +27,8 @@ def controlled_pairs(game: NormGame, sums: Sums) -> Tensor:
 
     h: `SquaredNormControl`. What `estimate_values` gives for BII from these coalitions with the activation identity or
     relu, in a fraction of the operations: each pair is computed once and in place, and the mean of h takes two matrix
-    products. Besides a few arrays of B n^2 and of B K n numbers it keeps 8 of NUMBERS, or of K ROWS n where that is
-    more.
+    products. Besides a few arrays of B n^2 and of B K n numbers it keeps 3 of NUMBERS, or of K ROWS n where that is
+    more; 8 for games in which single players decide (SMOOTH).
     """
     control = SquaredNormControl(game)
     gram = torch.bmm(game.values, game.values.mT)
@@ -43,23 +45,51 @@ def _mean_difference(sums: Sums, gain: Tensor, lost: Tensor, gram: Tensor) -> Te
     """mean over k of Delta_ij |S_T|, (B, n, n), of unscaled vectors; entries on the diagonal mean nothing."""
     inside, total, _ = sums
     size = inside.sum(-1)
-    (batch, draws, n), out = inside.shape, torch.empty_like(gram)
-    for start in range(0, n, ROWS):
-        rows, columns = slice(start, min(start + ROWS, n)), slice(start, n)
-        games = max(1, NUMBERS // (draws * (rows.stop - start) * (n - start)))
-        for first in range(0, batch, games):
-            part = slice(first, first + games)
-            given = (inside[part], gain[part], lost[part], total[part, :, 0], size[part])
-            block = _block(*given, gram[part, rows, columns], rows, columns)
-            out[part, rows, columns] = block
-            out[part, columns, rows] = block.mT
+    change = torch.where(inside > 0, -lost, gain)  # of |S|^2, where i comes or goes
+    square = total + change
+    norm, whole = square.clamp_min(0).sqrt_(), total.sqrt()
+    step = change / _positive(norm + whole)
+    smooth = (norm >= SMOOTH * whole).all(-1).logical_and_(size > 2).all(-1)  # (B,)
+    out, sign = torch.empty_like(gram), 2 * inside - 1
+    _fill(out, gram, smooth, _turned_block, (sign, square, change, step, norm))
+    _fill(out, gram, ~smooth, _block, (inside, gain, lost, total[..., 0], size))
     return out
+
+
+def _fill(out: Tensor, gram: Tensor, which: Tensor, block: Callable[..., Tensor], given: Sequence[Tensor]) -> None:
+    """Write the pairs of some games to `out`, a block at a time."""
+    games, (draws, n) = which.nonzero().squeeze(1), given[0].shape[1:]
+    for start in range(0, n if len(games) else 0, ROWS):
+        rows, columns = slice(start, min(start + ROWS, n)), slice(start, n)
+        for part in games.split(max(1, NUMBERS // (draws * (rows.stop - start) * (n - start)))):
+            found = block(*(each[part] for each in given), gram[part, rows, columns], rows, columns)
+            out[part, rows, columns] = found
+            out[part, columns, rows] = found.mT
+
+
+def _turned_block(
+    sign: Tensor, square: Tensor, change: Tensor, step: Tensor, norm: Tensor, gram: Tensor, rows: slice, columns: slice
+) -> Tensor:
+    """Delta_ij |S_T| = c_i c_j (|S_ij| - |S_i| - |S_j| + |S|)
+                   = 2 (v_i . v_j - c_i d_i c_j d_j) / (|S_ij| + |S_i| + |S_j| - |S|),   d_i = |S_i| - |S|
+
+    S_i: the sum over C where i has come, or gone if it was a member; c_i: 1 for members, -1 for others. Only |S_ij| is
+    a number of two players. sign: c; square: |S_i|^2; change: |S_i|^2 - |S|^2; step: d; norm: |S_i|, (b, K, n) each.
+    Where |S_i| + |S_j| - |S| is not well above 0 this cancels; see SMOOTH.
+    """
+    turned = square[:, :, rows, None] + change[:, :, None, columns]  # |S_ij|^2
+    turned.addcmul_(2 * gram[:, None] * sign[:, :, rows, None], sign[:, :, None, columns])
+    turned.clamp_min_(torch.finfo(turned.dtype).tiny).sqrt_()
+    turned.add_(step[:, :, rows, None]).add_(norm[:, :, None, columns])
+    signed = sign * step
+    top = torch.addcmul(gram[:, None], signed[:, :, rows, None], signed[:, :, None, columns], value=-1)
+    return top.div_(turned).mean(1).mul_(2)
 
 
 def _block(
     inside: Tensor, gain: Tensor, lost: Tensor, total: Tensor, size: Tensor, gram: Tensor, rows: slice, columns: slice
 ) -> Tensor:
-    """The same for some games and some pairs, (b, rows, columns), as `NormGame.interactions_of` writes it."""
+    """The same for any coalitions, (b, rows, columns), as `NormGame.interactions_of` writes it."""
     ci, cj = inside[:, :, rows, None], inside[:, :, None, columns]
     twice = 2 * gram[:, None]
     square = (total[:, :, None, None] - lost[:, :, rows, None]) - lost[:, :, None, columns]

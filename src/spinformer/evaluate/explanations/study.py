@@ -23,7 +23,8 @@ from spinformer.explain.grounded import ANNEALED, GroundedClassifier
 from spinformer.explain.scoring import Scorer, SeededScorer
 from spinformer.games import Game
 
-STABILITY_TEXTS = 100  # the first texts, on which stability over seeds is measured
+STABILITY_TEXTS = 100  # the first texts, on which stability over seeds and the Ising model are measured
+GIBBS_WORDS = 64  # of the longest text whose pairs are weighted by Gibbs: time grows with the cube of the words
 SHORT_TEXTS = 12  # texts for the exact interactions, which cost 2^W passes each
 MIN_WORDS = 4  # of such a text: fewer words have too few pairs to correlate
 CHUNK = 32  # texts at a time
@@ -85,11 +86,12 @@ class StudyResult:
         elif self.fit is not None:
             lines.append(f"interactions: not measured, since no text has {MIN_WORDS} to {MAX_WORDS} words")
         if self.diagnostics is not None:
-            lines.append(
-                "effective sample size under Gibbs weights, share of the coalitions: "
-                f"mean {self.diagnostics['ess_mean']:.2f}, lowest {self.diagnostics['ess_least']:.2f}; "
-                f"mean field: {self.diagnostics['converged']:.1%} converged"
-            )
+            lines.append(f"mean field: {self.diagnostics['converged']:.1%} converged")
+            if self.diagnostics["ess_texts"]:
+                lines[-1] += (
+                    "; effective sample size under Gibbs weights, share of the coalitions: "
+                    f"mean {self.diagnostics['ess_mean']:.2f}, lowest {self.diagnostics['ess_least']:.2f}"
+                )
         if self.highlights is not None:
             lines.append(f"\n{self.highlights}")
         return "\n".join(lines)
@@ -129,7 +131,7 @@ class Study:
         assert table is not None
         if self.explainer.grounded is None:
             return StudyResult(table, stability, human)
-        return StudyResult(table, stability, human, self.fit(), self.interactions(), self.diagnostics())
+        return StudyResult(table, stability, human, self.fit(), self.interactions(), self.diagnostics(STABILITY_TEXTS))
 
     def forecast(
         self,
@@ -186,22 +188,25 @@ class Study:
         short = [[row] for row in self._short_texts()]
         return Agreement.join([metric(*part) for part in self._games(short, "interactions")]) if short else None
 
-    def diagnostics(self) -> dict[str, float]:
-        """Over the texts: convergence of the mean field, and the effective sample size under Gibbs weights as a share
-        of the coalitions (with the uniform weights of the default it is 1).
+    def diagnostics(self, texts: int | None = None) -> dict[str, float]:
+        """Of the first so many texts, by default all: the share of mean fields that converged, and the effective sample
+        size under Gibbs weights as a share of the coalitions (with the uniform weights of the default it is 1).
+
+        That size is of the texts of at most GIBBS_WORDS words, `ess_texts` of them, and missing where there are none.
         """
         grounded, shares, converged = self._grounded(), [], []
-        for rows in progress(_chunks(len(self.texts)), "mean field"):
-            games = grounded.games(self._words(rows))
-            converged.append(grounded.attention(games).solved.converged.float().cpu())
-            shares.append(grounded.attention(games, weighting="gibbs").ess.cpu() / (grounded.samples or ANNEALED))
+        for rows in progress(_chunks(min(texts or len(self.texts), len(self.texts))), "mean field"):
+            words = self._words(rows)
+            converged.append(grounded.attention(grounded.games(words)).solved.converged.float().cpu())
+            short = [row for row, count in zip(rows, words.counts.tolist(), strict=True) if count <= GIBBS_WORDS]
+            if short:
+                games = grounded.games(self._words(short))
+                shares.append(grounded.attention(games, weighting="gibbs").ess.cpu() / (grounded.samples or ANNEALED))
+        result = {"ess_texts": sum(map(len, shares)), "converged": float(torch.cat(converged).mean())}
+        if not shares:
+            return result
         share = torch.cat(shares)
-        return {
-            "ess_texts": len(share),
-            "ess_mean": float(share.mean()),
-            "ess_least": float(share.min()),
-            "converged": float(torch.cat(converged).mean()),
-        }
+        return result | {"ess_mean": float(share.mean()), "ess_least": float(share.min())}
 
     def _compare(
         self,
