@@ -73,6 +73,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "grounding-single": (("grounding-single",), grounding.methods),
     "grounding-single-fit": (("grounding-single",), grounding.fit),
     "tasks": (("tasks",), grounding.tasks),
+    "architectures": (("architectures",), grounding.architectures),
     "negation": (("negation",), negation.signs),
     "negation-classes": (("negation",), negation.classes),
     "negation-agreement": (("negation",), negation.agreement),
