@@ -64,7 +64,7 @@ def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
     if game.activation not in ("identity", "relu"):
         return None
     if not can_control_pairs(game.values, sums.products.shape[1]):
-        if not can_block_pairs(game, sums):
+        if not can_block_pairs(game):
             return None
         return mean_of_twin_pairs(controlled_pairs(game, sums), game.twins())
     counts = game.counts()
