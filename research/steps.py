@@ -119,9 +119,8 @@ def _grounding(
 
 def _enough(model: str) -> Step:
     task = model.rpartition("/")[2]
-    test, first = "dev" if task == "sst2" else "test", () if task == "snli" else ("--first", "text")
-    files = {"texts": f"{task}_train", "test": f"{task}_{test}"}
-    more = (*first, "--count", "30", *CLOSE)
+    files = {"texts": f"{task}_train", "test": "sst2_dev" if task == "sst2" else f"{task}_test"}
+    more = (*(() if task == "snli" else ("--first", "text")), "--count", "30", *CLOSE)
     return _grounding("enough", _in_runs((model,)), *more, name=f"enough-{task}", folder="enough", **files)
 
 

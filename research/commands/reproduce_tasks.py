@@ -105,9 +105,9 @@ def _measure(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any
     if args.limit is not None:
         grounded_on = limited(grounded_on, args.limit)
     few = limited(test.texts, args.count)
-    trial = Trial(
-        model, tokenizer, grounded_on, few, max_length=task.max_length, bf16=args.bf16, held_out=HELD_OUT
-    )  # as many as users hold out
+    # as many texts are held out as by `spinformer ground`
+    given = {"max_length": task.max_length, "bf16": args.bf16, "held_out": HELD_OUT}
+    trial = Trial(model, tokenizer, grounded_on, few, **given)
     options = GroundingOptions(
         epochs=args.epochs or task.ground_epochs,
         batch_size=args.batch_size or task.ground_batch,

@@ -2,8 +2,8 @@
 
     Delta_ij |S_T| = c_i c_j (|S_ij| - |S_i| - |S_j| + |S|),   T = C - ij
 
-S: the sum over C; S_i: the sum where i has come, or gone if it was a member; c_i: 1 for members, -1 for others. Only
-|S_ij| is a number of two players, and so is its gradient.
+S: the sum over C; S_i: the same after i has come, or has gone if it was a member; c_i: 1 for members, -1 for others.
+Only |S_ij| depends on two players. Everything else is computed once for each.
 """
 
 import math
@@ -65,8 +65,7 @@ class MeanPairs(torch.autograd.Function):
             signs, rough = sign[part], not bool(ctx.smooth[part].all())
             for start in range(0, n, ROWS):
                 rows = slice(start, start + ROWS)
-                both = square[part, :, rows, None] + change[part, :, None]
-                both.addcmul_(2 * gram[part, None, rows] * signs[:, :, rows, None], signs[:, :, None])
+                both = _turned_squares(square[part], change[part], signs, gram[part, rows], rows, slice(n))
                 if rough:
                     both.masked_fill_(both <= floor[part, ..., None], 0.0)
                 both = _inverse_root(both)
@@ -97,13 +96,18 @@ def _turned_block(
     sign: c; square: |S_i|^2; change: |S_i|^2 - |S|^2; step: d; norm: |S_i|, (b, K, n) each. Where |S_i| + |S_j| - |S|
     is not well above 0 this cancels; see SMOOTH.
     """
-    turned = square[:, :, rows, None] + change[:, :, None, columns]  # |S_ij|^2
-    turned.addcmul_(2 * gram[:, None] * sign[:, :, rows, None], sign[:, :, None, columns])
+    turned = _turned_squares(square, change, sign, gram, rows, columns)
     turned.clamp_min_(torch.finfo(turned.dtype).tiny).sqrt_()
     turned.add_(step[:, :, rows, None]).add_(norm[:, :, None, columns])
     signed = sign * step
     top = torch.addcmul(gram[:, None], signed[:, :, rows, None], signed[:, :, None, columns], value=-1)
     return top.div_(turned).mean(1).mul_(2)
+
+
+def _turned_squares(square: Tensor, change: Tensor, sign: Tensor, gram: Tensor, rows: slice, columns: slice) -> Tensor:
+    """|S_ij|^2 = |S_i|^2 + |S_j|^2 - |S|^2 + 2 c_i c_j v_i . v_j: (b, K, rows, columns)"""
+    found = square[:, :, rows, None] + change[:, :, None, columns]
+    return found.addcmul_(2 * gram[:, None] * sign[:, :, rows, None], sign[:, :, None, columns])
 
 
 def _block(

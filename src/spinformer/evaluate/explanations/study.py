@@ -195,12 +195,15 @@ class Study:
         That size is of the texts of at most GIBBS_WORDS words, `ess_texts` of them, and missing where there are none.
         """
         grounded, shares, converged = self._grounded(), [], []
-        for rows in progress(_chunks(min(texts or len(self.texts), len(self.texts))), "mean field"):
+        count = len(self.texts) if texts is None else min(texts, len(self.texts))
+        for rows in progress(_chunks(count), "mean field"):
             words = self._words(rows)
-            converged.append(grounded.attention(grounded.games(words)).solved.converged.float().cpu())
+            games = grounded.games(words)
+            converged.append(grounded.attention(games).solved.converged.float().cpu())
             short = [row for row, count in zip(rows, words.counts.tolist(), strict=True) if count <= GIBBS_WORDS]
-            if short:
+            if 0 < len(short) < len(rows):
                 games = grounded.games(self._words(short))
+            if short:
                 shares.append(grounded.attention(games, weighting="gibbs").ess.cpu() / (grounded.samples or ANNEALED))
         result = {"ess_texts": sum(map(len, shares)), "converged": float(torch.cat(converged).mean())}
         if not shares:
