@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from research.benchmarks.attention_classifiers import SHAPES, autocast, classifier_rows
 from research.benchmarks.attention_peers import peers
 from research.benchmarks.timing import seconds
 from spinformer._base import records
@@ -40,9 +41,6 @@ SIZES = {
 LONGEST, LONGEST_HEADS = 1_048_576, 12  # on a GPU, without softmax attention, which would take half a minute a step
 PARTS = Path("runs/attention")
 MOST_PAPER = 512  # tokens: the paper's preset has dense couplings
-SHAPES = {"cuda": ((32, 128), (128, 32)), "cpu": ((32, 8), (32, 128), (128, 32))}  # of the classifier: tokens, texts
-TRAININGS = {"cuda": 10, "cpu": 4}  # steps that are timed
-POOLING = ("cls", "mean", "neurogame")
 RECORDINGS = 4  # calls until CUDA graphs are recorded
 COMPILED = (128, "default")  # tokens and preset: each is compiled anew, for a minute
 PEER_TOKENS = 128
@@ -74,11 +72,9 @@ def run(seed: int = 0, parts: Path = PARTS) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for tokens, batch in progress(SIZES[device.type], "attention"):
         rows += part(f"tokens-{tokens}", partial(_of_length, tokens, batch, rates, seed, device))
-    classifiers = [
-        part(f"{head}-{texts}-{tokens}", partial(_classifier, head, tokens, texts, seed, device))
-        for tokens, texts in SHAPES[device.type]
-        for head in POOLING
-    ]
+    classifiers: list[dict[str, Any]] = []
+    for tokens, texts in progress(SHAPES[device.type], "classifiers"):
+        classifiers += part(f"classifiers-{texts}-{tokens}", partial(classifier_rows, tokens, texts, seed, device))
     return {
         "device": name,
         "rates": rates,
@@ -125,10 +121,6 @@ def _row(name: str, tokens: int, batch: int, step: Step, device: torch.device) -
     return {"name": name, "tokens": tokens, "batch": batch, "seconds": taken, "bytes": peak, "matches": True}
 
 
-def _autocast(device: torch.device) -> torch.autocast:
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda")
-
-
 def _softmax(x: Tensor) -> Step:
     dtype = torch.bfloat16 if x.is_cuda else x.dtype
     parts = [x.detach().unflatten(-1, (12, -1)).transpose(1, 2).to(dtype).requires_grad_() for _ in range(3)]
@@ -147,7 +139,7 @@ def _multihead(x: Tensor, seed: int) -> Step:
     leaf = x.detach().requires_grad_()
 
     def step() -> list[Tensor]:
-        with _autocast(x.device):
+        with autocast(x.device):
             out = layer(leaf, leaf, leaf, need_weights=False)[0]
         out.float().sum().backward()
         return [out]
@@ -188,7 +180,7 @@ def _timed(name: str, x: Tensor, preset: str, heads: int, seed: int, form: Form)
 
     def step_of(called: Any, own: bool, rounded: bool = True) -> Step:
         def step() -> list[Tensor]:
-            with _autocast(device) if rounded else nullcontext():
+            with autocast(device) if rounded else nullcontext():
                 out = called(leaf, generator=torch.Generator().manual_seed(seed)) if own else called(leaf)
             slopes = torch.autograd.grad(out.pooled.float().square().sum(), leaves)
             return [out.pooled.detach().float(), *(slope.float() for slope in slopes)]
@@ -280,58 +272,3 @@ def _loops(seed: int) -> dict[str, Any]:
 
     token, pair = seconds(some_tokens, 1) / PART_TOKENS, seconds(some_pairs, 1) / PART_PAIRS
     return {"tokens": tokens, "seconds": tokens * token + tokens * (tokens - 1) / 2 * pair}
-
-
-def _classifier(head: str, tokens: int, texts: int, seed: int, device: torch.device) -> dict[str, Any]:
-    """A training step and an inference of a classifier of MiniLM's size with this pooling head."""
-    from transformers import BertConfig
-
-    from spinformer.models import NeuroGameConfig, NeuroGameForSequenceClassification
-
-    encoder = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
-    with seeded(seed):
-        config = NeuroGameConfig(encoder=encoder, head=head, num_labels=3)
-        model: Any = NeuroGameForSequenceClassification(config).to(device)  # type: ignore[arg-type]
-        ids = torch.randint(5, 30_000, (texts, tokens)).to(device)
-        labels = torch.randint(0, 3, (texts,)).to(device)
-    mask = torch.ones_like(ids)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
-
-    def train() -> None:
-        optimizer.zero_grad()
-        with _autocast(device):
-            loss = model(input_ids=ids, attention_mask=mask, labels=labels).loss
-        loss.backward()
-        optimizer.step()
-
-    @torch.no_grad()
-    def infer() -> None:
-        with _autocast(device):
-            model(input_ids=ids, attention_mask=mask)
-
-    trained = seconds(model.train() and train, TRAININGS[device.type])
-    inferred = seconds(model.eval() and infer, REPEATS)
-    row = {"head": head, "tokens": tokens, "texts": texts, "training": trained, "inference": inferred}
-    if head == "neurogame" and device.type == "cuda" and (tokens, texts) == SHAPES["cuda"][0]:
-        row["compiled"] = _compiled(model, {"input_ids": ids, "attention_mask": mask, "labels": labels})
-    return row
-
-
-def _compiled(model: Any, inputs: dict[str, Tensor]) -> dict[str, float]:
-    """Of a classifier under torch.compile: seconds until the first gradients are there, and how far they differ."""
-    leaves = [parameter for parameter in model.parameters() if parameter.requires_grad]
-
-    def step(called: Any) -> list[Tensor]:
-        with _autocast(inputs["input_ids"].device):
-            out = called(**inputs)
-        slopes = torch.autograd.grad(out.loss.float(), leaves, allow_unused=True)
-        return [out.logits.detach().float(), *(slope.float() for slope in slopes if slope is not None)]
-
-    expected = [part.clone() for part in step(model)]
-    torch.compiler.reset()
-    start = time.perf_counter()
-    found = step(torch.compile(model))
-    taken = time.perf_counter() - start
-    whole = [torch.cat([part.flatten() for part in parts[1:]]) for parts in (found, expected)]
-    slopes = float((whole[0] - whole[1]).norm() / whole[1].norm())
-    return {"seconds": taken, "values": _largest(found[:1], expected[:1]), "gradients": slopes}

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +27,20 @@ def seconds(function: Callable[[], object], repeats: int = 5, pick: Callable[[li
         if number:
             times.append(time.perf_counter() - start)
     return pick(times)
+
+
+def seconds_in_turn(functions: Sequence[Callable[[], object]], repeats: int, warm_up: int = 1) -> list[float]:
+    """The median wall time of each, called in turn after `warm_up` rounds; synchronised on CUDA."""
+    times: list[list[float]] = [[] for _ in functions]
+    for number in range(warm_up + repeats):
+        for own, function in zip(times, functions, strict=True):
+            _synchronize()
+            start = time.perf_counter()
+            function()
+            _synchronize()
+            if number >= warm_up:
+                own.append(time.perf_counter() - start)
+    return [median(own) for own in times]
 
 
 def once(function: Callable[[], object]) -> float:

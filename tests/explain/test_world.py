@@ -5,7 +5,7 @@ import torch
 
 import spinformer
 from spinformer._base.rng import seeded
-from spinformer._base.shared_state import SharedChange, evaluation_mode
+from spinformer._base.shared_state import SharedChange, attention_of_any_shape, evaluation_mode
 from spinformer.attention import AttractorAttention, NeuroGameAttention
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
@@ -174,3 +174,16 @@ def test_seeded_blocks_do_not_mix():
     together = at_once([lambda seed=seed: draw(seed) for seed in range(12)])
     assert_same(before, snapshot())
     assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
+
+
+def test_the_callers_choice_of_attention_kernels_is_left_alone():
+    """They are switched within the block alone, and not back on where the caller had switched them off."""
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        for chosen in (True, False):
+            torch.backends.cuda.enable_cudnn_sdp(chosen)
+            with attention_of_any_shape, attention_of_any_shape:
+                assert not torch.backends.cuda.cudnn_sdp_enabled()
+            assert torch.backends.cuda.cudnn_sdp_enabled() == chosen
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)

@@ -165,18 +165,33 @@ class TestLong:
 
     def test_values_and_gradients_are_those_of_short_ones(self, head, model, words, monkeypatch):
         drawn, found = draw_coalitions(words.mask, 5, seed=4), []
-        for most in (attending.PRODUCTS, 0):
+        for most, few in ((attending.PRODUCTS, attending.FEW), (attending.PRODUCTS, 0), (0, attending.FEW)):
             monkeypatch.setattr(attending, "PRODUCTS", most)
+            monkeypatch.setattr(attending, "FEW", few)
             head.zero_grad()
             games = head.games(model, words)
             assert games.features.short == (most > 0)
             logits = games.logits(drawn)
             logits.square().sum().backward()
             found.append([logits.detach(), *(part.grad.clone() for part in head.parameters())])
-        torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
         largest = max(float(part.abs().max()) for part in found[0][1:])
-        for expected, long in zip(found[0][1:], found[1][1:], strict=True):
-            torch.testing.assert_close(long, expected, rtol=1e-3, atol=1e-5 * largest)
+        for one in found[1:]:
+            torch.testing.assert_close(one[0], found[0][0], rtol=1e-4, atol=1e-5)
+            for expected, long in zip(found[0][1:], one[1:], strict=True):
+                torch.testing.assert_close(long, expected, rtol=1e-3, atol=1e-5 * largest)
+
+    def test_one_coalition_at_a_time_and_all_together(self):
+        """Sums over words by gathering the members, as without gradients, and by products with zeros for the others."""
+        generator = torch.Generator().manual_seed(5)
+        shapes = (2, 3, 7, 8), (2, 3, 8, 4), (2, 7, 12), (2, 12)
+        features = Attending(*(torch.rand(shape, generator=generator) for shape in shapes))
+        drawn = draw_coalitions(torch.arange(7) < torch.tensor([[7], [4]]), 6, seed=2).float()
+        total, moved = features._sums_together(drawn)
+        for row in range(2):
+            for number in range(6):
+                weights, values = features._sums_of(row, drawn[row, number])  # (H, W) and (H, W, d / H)
+                torch.testing.assert_close(total[row, number], weights.T)
+                torch.testing.assert_close(moved[row, number], values.transpose(0, 1).flatten(1))
 
     def test_sentences_are_summed_once(self, head, model, monkeypatch):
         """The game of players is the same, whether their words are summed for each coalition or once."""

@@ -3,23 +3,24 @@
 import pytest
 import torch
 
-from research.benchmarks import attention, attention_peers
+from research.benchmarks import attention, attention_classifiers, attention_peers
 from research.reports import attention as report
 from spinformer.games import NormGame
 
 
 @pytest.fixture
 def small(monkeypatch):
-    sizes = {"DIM": 24, "SIZES": {"cpu": ((6, 2), (8, 1))}, "REPEATS": 1}
-    sizes |= {"SHAPES": {"cpu": ((4, 2),)}, "TRAININGS": {"cpu": 1}}
-    sizes |= {"PEER_TOKENS": 12, "PART_TOKENS": 1, "PART_PAIRS": 1, "POOLING": ("cls", "neurogame")}
+    sizes = {"DIM": 24, "SIZES": {"cpu": ((6, 2), (8, 1))}, "REPEATS": 1, "SHAPES": {"cpu": ((4, 2),)}}
+    sizes |= {"PEER_TOKENS": 12, "PART_TOKENS": 1, "PART_PAIRS": 1}
     for name, value in sizes.items():
         monkeypatch.setattr(attention, name, value)
+    for name, value in {"TRAININGS": {"cpu": 1}, "INFERENCES": {"cpu": 1}, "POOLING": ("cls", "neurogame")}.items():
+        monkeypatch.setattr(attention_classifiers, name, value)
 
 
 def test_every_path_has_a_row_and_a_stopped_run_goes_on(small, monkeypatch, tmp_path):
     with monkeypatch.context() as stopped:
-        stopped.setattr(attention, "_classifier", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        stopped.setattr(attention, "classifier_rows", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             attention.run(0, tmp_path)
     with monkeypatch.context() as again:

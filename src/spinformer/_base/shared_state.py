@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from weakref import WeakKeyDictionary, ref
 
+import torch
 from torch import nn
 
 _LOCK = threading.Lock()
@@ -69,3 +70,15 @@ class _Evaluation:
                 module.training = training
 
         return undo
+
+
+def _switch_off_plans() -> Callable[[], None]:
+    if not torch.backends.cuda.cudnn_sdp_enabled():
+        return lambda: None
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    return lambda: torch.backends.cuda.enable_cudnn_sdp(True)
+
+
+# Softmax attention on a GPU by kernels that take any shape. cuDNN plans its own anew for every shape, which takes
+# longer than a pass, and texts and coalitions come in ever new shapes.
+attention_of_any_shape = SharedChange(_switch_off_plans)

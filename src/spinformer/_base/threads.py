@@ -9,9 +9,12 @@ import torch
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+# Threads at a time: more wait for each other, as Python runs one at a time.
+MOST = 4
+
 
 def thread_map(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """[function(item) for item in items], in as many threads as torch has, each of which computes on one core.
+    """[function(item) for item in items], in as many threads as torch has, at most MOST, each on one core.
 
     Small operations gain nothing from several cores, or even lose. No gradients are recorded, unless the function asks
     for them itself. While it runs, torch has one thread.
@@ -22,11 +25,12 @@ def thread_map(function: Callable[[Item], Result], items: Sequence[Item]) -> lis
         with torch.no_grad():  # known to each thread alone
             return function(item)
 
-    if min(threads, len(items)) < 2:
+    used = min(threads, len(items), MOST)
+    if used < 2:
         return [call(item) for item in items]
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        with ThreadPoolExecutor(used) as pool:
             return list(pool.map(call, items))
     finally:
         torch.set_num_threads(threads)

@@ -49,6 +49,10 @@ class Words:
         parts = None if self.parts is None else self.parts.rows(start, stop)
         return Words(inputs, self.owner[part], self.counts[part], *told, parts)
 
+    def tokens_alone(self) -> "Words":
+        """What a model needs, without the letters: little to send to another process."""
+        return replace(self, words=(), sides=(), unread=(), places=())
+
     @property
     def mask(self) -> Tensor:
         """(B, W), true for real words; W: the number of words of the longest text."""

@@ -22,6 +22,8 @@ RANGE = 8.0
 FLOOR = 1e-3
 # Products e^{q_i . k_j} v_j of one text that are kept, at most: those of some 100 words.
 PRODUCTS = 2**21
+# Words beyond which a few coalitions, as training has, are summed faster without these products.
+FEW = 40
 # Coalitions of long texts whose sums are kept: as many as `spinformer.games.toggles` asks about at most.
 KEPT = 16
 
@@ -61,8 +63,11 @@ class Attending:
 
     def sums(self, members: Tensor) -> tuple[Tensor, Tensor]:
         """Over j in each coalition, (B, K, W) numbers 0 or 1: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
-        if self.short:
+        learns = torch.is_grad_enabled()
+        if self.short and not (learns and members.shape[2] > FEW):
             return sums(self.weights, self.products, members)
+        if learns or members.is_cuda:
+            return self._sums_together(members)
         each = [self.sums_of(row, one) for row, several in enumerate(members) for one in several]
         total, moved = (torch.stack(part).unflatten(0, members.shape[:2]) for part in zip(*each, strict=True))
         return total.mT, moved.transpose(2, 3).flatten(3)
@@ -90,6 +95,14 @@ class Attending:
         values = functional.pad(self.values[row].index_select(1, inside), (0, 1), value=1.0)
         moved = self.by_source[row].index_select(1, inside).mT @ values  # (H, W, d / H + 1)
         return moved[..., -1], moved[..., :-1]
+
+    def _sums_together(self, members: Tensor) -> tuple[Tensor, Tensor]:
+        """As `sums`, of all coalitions by one product for each head of each text; the values of others are made 0."""
+        inside = functional.pad(members, (1, 0), value=1.0).mT[:, None, :, :, None]  # (B, 1, 1 + W, K, 1)
+        values = functional.pad(self.values, (0, 1), value=1.0)[:, :, :, None] * inside
+        moved = (self.weights @ values.flatten(3)).unflatten(3, values.shape[3:])  # (B, H, W, K, d / H + 1)
+        moved = moved.permute(0, 3, 2, 1, 4)
+        return moved[..., -1], moved[..., :-1].flatten(3)
 
     def by_player(self, groups: Tensor, always: Tensor, players: int) -> tuple[Tensor, Tensor]:
         """Weights, (B, H, W, 1 + n), and products, (B, 1 + n, W d), summed over the words of each of n players.

@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from spinformer._base.shared_state import attention_of_any_shape
+
 
 def encoder(model: Any) -> Any:
     """The part of a classifier that has layers: its base model, or the encoder which that wraps in turn."""
@@ -72,7 +74,8 @@ def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequen
 
     handle = encoder(model).register_forward_hook(keep)
     try:
-        output = model(**inputs, output_hidden_states=True)
+        with attention_of_any_shape:
+            output = model(**inputs, output_hidden_states=True)
     finally:
         handle.remove()
     for candidate in (output, *encoder_outputs):

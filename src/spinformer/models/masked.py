@@ -10,7 +10,7 @@ from torch.nn import functional
 from spinformer._base import checks
 from spinformer._base.choices import MASKINGS as MASKINGS
 from spinformer._base.choices import Masking
-from spinformer._base.shared_state import evaluation_mode
+from spinformer._base.shared_state import attention_of_any_shape, evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
 from spinformer.models.leaks import sees_hidden_tokens
@@ -89,9 +89,9 @@ class MaskedClassifier:
         checks.instance("coalitions", coalitions, Tensor)
         if coalitions.dim() != 3:
             raise ValueError(f"coalitions must have shape (B, K, W); got {tuple(coalitions.shape)}")
-        checks.shape("coalitions", coalitions, (len(words.words), coalitions.shape[1], words.mask.shape[1]))
+        checks.shape("coalitions", coalitions, (len(words.counts), coalitions.shape[1], words.mask.shape[1]))
         budget = coalitions.shape[1]
-        texts = torch.arange(len(words.words), device=coalitions.device).repeat_interleave(budget)
+        texts = torch.arange(len(words.counts), device=coalitions.device).repeat_interleave(budget)
         rows = self.row_probabilities(words, texts, coalitions.flatten(0, 1))
         return rows.unflatten(0, (-1, budget))  # (B, K, classes)
 
@@ -110,7 +110,7 @@ class MaskedClassifier:
         words, texts, coalitions = words.to(device), texts.to(device), coalitions.to(device)
         owner, real = words.owner[texts], words.inputs["attention_mask"][texts].bool()
         visible = torch.where(owner >= 0, coalitions.gather(1, owner.clamp_min(0)), real)  # (R, n)
-        with evaluation_mode(self.model):
+        with evaluation_mode(self.model), attention_of_any_shape:
             return self._evaluated(words, texts, visible, real)
 
     def _evaluated(self, words: Words, texts: Tensor, visible: Tensor, real: Tensor) -> Tensor:

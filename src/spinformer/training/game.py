@@ -221,7 +221,7 @@ def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
 
 
 class _Batches(Dataset[tuple[Words, Tensor]]):
-    """The words of each batch of texts, and the coalitions to ask about; `done` batches are left out.
+    """The words of each batch of texts, without their letters, and the coalitions to ask about; `done` are left out.
 
     Coalitions are drawn here, in the loader's processes: beside a busy GPU a step would wait for them.
     """
@@ -236,7 +236,7 @@ class _Batches(Dataset[tuple[Words, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Words, Tensor]:
         step, options = self.done + index, self.options
-        words = split_words(self.tokenizer, self.texts.select(self.batches[step]), options.max_length)
+        words = split_words(self.tokenizer, self.texts.select(self.batches[step]), options.max_length).tokens_alone()
         return words, draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, step))
 
 
