@@ -35,6 +35,7 @@ from spinformer.data.highlights import Highlights, read_highlights
 from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.tables import ExactTable
+from spinformer.training.game import HELD_OUT as USERS_HELD_OUT
 from spinformer.training.game import GroundingOptions
 
 STAGES = ("frozen", "methods", "pooling", "together", "ess", "tables", "exact", "peers", "enough")
@@ -173,7 +174,8 @@ def _measure(
     train, test, highlights = texts
     train = train if limit is None else limited(train, limit)
     name = f"{Path(folder).name}-{seed if limit is None else limit}"
-    trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16)
+    held_out = USERS_HELD_OUT if args.stage == "enough" else grounding.HELD_OUT
+    trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16, held_out=held_out)
     heads, seeded = args.runs / (name if limit is None else f"enough-{name}"), replace(options, seed=seed)
     tables: Sequence[ExactTable] = ()
     if args.stage in SHORT:
