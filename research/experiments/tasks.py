@@ -58,7 +58,7 @@ class Task:
 
 
 TASKS: Mapping[str, Task] = {
-    "sst2": Task("sst2_train", "sst2_dev", more=("goemotions_train", "imdb_train"), splices=90_000),
+    "sst2": Task("sst2_train", "sst2_dev", more=("goemotions_train", "imdb_train"), splices=90_000, ground_epochs=3),
     "goemotions": Task(
         *("goemotions_train", "goemotions_test"),
         answer="labels",

@@ -61,17 +61,19 @@ def _others(pairs: Tensor, chosen: Tensor) -> Tensor:
 def _choose(pool: Tensor, ratios: Tensor, count: int) -> list[int]:
     """The rows of the pool in the order in which they are chosen; the empty and the full coalition are known."""
     prior = Prior(torch.cat([torch.zeros_like(pool[:1]), pool]), ratios)
-    exponents = prior.exponents(prior.spins)
     first, second = _targets(ratios)
     pairs = prior.cross_covariance("SII", (first, second))
     scales = [index_variances(name, ratios).sum().sqrt() for name in ("SV", "SII")]
-    difference = _Part(prior.scale * exponents.sinh(), prior.cross_covariance("SV") / scales[0], count + 1)
-    together = _Part(prior.scale * exponents.cosh() + CONSTANT, PAIRS * pairs / scales[1].clamp_min(FLOOR), count + 1)
-    taken = torch.zeros(len(exponents), dtype=torch.bool)
+    scale = prior.scale
+    own = torch.atanh(prior.ratios).sum().expand(len(prior.spins))  # exponents of each coalition with itself
+    difference = _Part(scale * own.sinh(), prior.cross_covariance("SV") / scales[0], count + 1)
+    together = _Part(scale * own.cosh() + CONSTANT, PAIRS * pairs / scales[1].clamp_min(FLOOR), count + 1)
+    taken = torch.zeros(len(own), dtype=torch.bool)
     order = [0]
     while len(order) <= count:
-        difference.ask(order[-1])
-        together.ask(order[-1])
+        exponents = prior.exponents(prior.spins[order[-1], None])[0]  # with this one
+        difference.ask(order[-1], scale * exponents.sinh())
+        together.ask(order[-1], scale * exponents.cosh() + CONSTANT)
         taken[order[-1]] = True
         if bool(taken.all()):
             break
@@ -90,24 +92,30 @@ def _targets(ratios: Tensor) -> tuple[Tensor, Tensor]:
 class _Part:
     """Sums or differences of the pairs of the pool: what asking them takes from the variance of the index values.
 
-    A Cholesky decomposition of `kernel`, (R, R), one column at a time in the order of asking; cross: covariances of the
-    index values with the pairs, (m, R), given what was asked.
+    A Cholesky decomposition of their covariance, (R, R), one column at a time in the order of asking; variance: its
+    diagonal; cross: covariances of the
+    index values with the pairs before anything was asked, (m, R); shares: what each asking takes from every index
+    value, in standard deviations. So cov(phi, pairs | asked) = cross - shares^T columns, of which only the sums of
+    squares over the index values are kept.
     """
 
-    def __init__(self, kernel: Tensor, cross: Tensor, most: int) -> None:
-        self.kernel, self.cross, self.variance = kernel, cross, kernel.diagonal().clone()
-        self.columns, self.count = kernel.new_zeros(most, len(kernel)), 0
+    def __init__(self, variance: Tensor, cross: Tensor, most: int) -> None:
+        self.cross, self.variance, self.count = cross.contiguous(), variance, 0
+        self.columns, self.shares = cross.new_zeros(most, cross.shape[1]), cross.new_zeros(most, len(cross))
+        self.squares = cross.square().sum(0)
 
     def gain(self) -> Tensor:
         """The variance of all index values together that each pair would take, (R,)."""
-        return self.cross.square().sum(0) / self.variance.clamp_min(FLOOR)
+        return self.squares / self.variance.clamp_min(FLOOR)
 
-    def ask(self, row: int) -> None:
-        """Take this pair as known."""
-        asked = self.columns[: self.count]
-        column = (self.kernel[row] - asked[:, row] @ asked) / self.variance[row].clamp_min(FLOOR).sqrt()
-        self.columns[self.count] = column
-        self.count += 1
-        share = self.cross[:, row] / self.variance[row].clamp_min(FLOOR).sqrt()
-        self.cross = self.cross - share[:, None] * column
+    def ask(self, row: int, covariance: Tensor) -> None:
+        """Take this pair as known; covariance: its row, (R,)."""
+        columns, shares = self.columns[: self.count], self.shares[: self.count]
+        deviation, before = self.variance[row].clamp_min(FLOOR).sqrt(), columns[:, row]
+        column = (covariance - before @ columns) / deviation
+        share = (self.cross[:, row] - before @ shares) / deviation
+        along = share @ self.cross - (shares @ share) @ columns  # share . cov(phi, pairs | asked), (R,)
+        self.squares = (self.squares + column * ((share @ share) * column - 2 * along)).clamp_min(0)
         self.variance = (self.variance - column.square()).clamp_min(0)
+        self.columns[self.count], self.shares[self.count] = column, share
+        self.count += 1

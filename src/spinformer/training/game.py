@@ -194,16 +194,18 @@ def fit_game_head(
         multiprocessing_context="fork" if device.type == "cuda" else None,
         worker_init_fn=_start_worker,
     )
-    for step, (batch, drawn) in enumerate(progress(loader, "grounding", len(batches), done), start=done):
-        optimizer.zero_grad(set_to_none=True)
-        value = add_gradients(head, classifier, batch.to(device), drawn.to(device))
-        if not math.isfinite(value):
-            raise ValueError(f"the loss became {value} at step {step}; a lower learning_rate may help")
-        torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
-        optimizer.step()
-        scheduler.step()
-        if (step + 1) % options.save_steps == 0 and rank_and_world()[0] == 0:
-            checkpoint.write({**{name: part.state_dict() for name, part in parts.items()}, "step": step + 1})
+    # Within a block of autocast the weights of the classifier are cast once, not for every batch.
+    with torch.autocast(device.type, enabled=False):
+        for step, (batch, drawn) in enumerate(progress(loader, "grounding", len(batches), done), start=done):
+            optimizer.zero_grad(set_to_none=True)
+            value = add_gradients(head, classifier, batch.to(device), drawn.to(device))
+            if not math.isfinite(value):
+                raise ValueError(f"the loss became {value} at step {step}; a lower learning_rate may help")
+            torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
+            optimizer.step()
+            scheduler.step()
+            if (step + 1) % options.save_steps == 0 and rank_and_world()[0] == 0:
+                checkpoint.write({**{name: part.state_dict() for name, part in parts.items()}, "step": step + 1})
     head.eval()
 
 
