@@ -36,6 +36,8 @@ def test_a_measured_time_is_that_of_a_batch(tmp_path, monkeypatch):
     clock = iter([10.0, 14.0])
     monkeypatch.setattr(game_time.time, "perf_counter", lambda: next(clock))
     asked = []
-    monkeypatch.setattr(game_time, "add_gradients", lambda head, classifier, words, drawn: asked.append(drawn.shape))
+    monkeypatch.setattr(game_time, "add_gradients", lambda *given: asked.append(given[3].shape))
     assert game_time.seconds_per_text(head, classifier, texts(40), 4, 8, 64) == 4.0 / game_time.TRIED
     assert [shape[:2] for shape in asked] == [(1, 4), (game_time.TRIED, 4)]
+    clock = iter([10.0, 14.0, 20.0, 21.0])
+    assert game_time.seconds_per_text(head, classifier, texts(40), 4, 8, 64, repeats=3) == 6.0 / game_time.TRIED

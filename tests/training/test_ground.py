@@ -14,6 +14,8 @@ from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers
 from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.training.game import GroundingOptions, draw_coalitions, train_game_head
+from spinformer.training.game_loss import add_gradients
+from spinformer.training.game_memory import Memory
 from tests.tiny import NLI, bert, rows, tokenizer
 
 SMALL = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "batch_size": 8}
@@ -150,8 +152,9 @@ class TestTraining:
         train_game_head(classifier, tokenizer(), texts(16, single=True), tmp_path, GroundingOptions(**SMALL))
         assert GameHead.load(tmp_path, classifier).config.classes == 3
 
-    def test_stopped_and_resumed_to_the_same_head(self, classifier, tmp_path, monkeypatch):
-        options = GroundingOptions(**SMALL, save_steps=3)
+    @pytest.mark.parametrize("repeats", [1, 2])
+    def test_stopped_and_resumed_to_the_same_head(self, classifier, tmp_path, monkeypatch, repeats):
+        options = GroundingOptions(**SMALL, save_steps=3, repeats=repeats)
         whole = train_game_head(classifier, tokenizer(), texts(), tmp_path / "whole", options)
         import spinformer.training.game as module
 
@@ -159,7 +162,7 @@ class TestTraining:
 
         def stop(*args):
             calls.append(1)
-            if len(calls) == 6:
+            if len(calls) == 6 * repeats:
                 raise KeyboardInterrupt
             return real(*args)
 
@@ -167,7 +170,7 @@ class TestTraining:
         with pytest.raises(KeyboardInterrupt):
             train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", options)
         monkeypatch.setattr(module, "split_words", real)
-        other = GroundingOptions(**SMALL, save_steps=3, seed=1)
+        other = GroundingOptions(**SMALL, save_steps=3, repeats=repeats, seed=1)
         with pytest.raises(ValueError, match=r"state\.pt belongs to another run; these differ: options\.seed$"):
             train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", other, resume=True)
         with pytest.raises(ValueError, match=r"state\.pt belongs to another run; these differ: texts$"):
@@ -176,6 +179,41 @@ class TestTraining:
         assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
         assert not (tmp_path / "parts" / "game" / "state.pt").exists()
         shutil.rmtree(tmp_path / "parts")
+
+    def test_answers_are_learnt_from_again_without_being_asked_again(self, classifier, tmp_path, monkeypatch):
+        import spinformer.training.game as module
+
+        real, seen = module.add_gradients, []
+
+        def watch(head, masked, words, drawn, memory, number):
+            before = masked.passes
+            loss = real(head, masked, words, drawn, memory, number)
+            answers = memory.answers[number, 0].tolist()
+            seen.append((words.inputs["input_ids"].tolist(), drawn.tolist(), answers, masked.passes - before))
+            return loss
+
+        monkeypatch.setattr(module, "add_gradients", watch)
+        train_game_head(classifier, tokenizer(), texts(32), tmp_path, GroundingOptions(**SMALL, epochs=2, repeats=3))
+        assert [passes > 0 for *_, passes in seen] == 2 * [*4 * [True], *8 * [False]]
+        first, *others = [sorted(str(one[:3]) for one in seen[start : start + 4]) for start in range(0, 24, 4)]
+        assert others[0] == others[1] == first != others[2] == others[3] == others[4]
+        assert seen[:4] != seen[4:8]  # in another order
+
+    @pytest.mark.parametrize("form", ["sums", "attending"])
+    def test_what_is_kept_is_what_would_be_computed(self, classifier, form):
+        """The same loss and gradients from a memory as without one, where states have room and where they have none."""
+        config = GameHeadConfig((0, 1), 32, 3, model=weights_digest(classifier), heads=2, dim=8, form=form)
+        head, masked = GameHead(config).eval(), MaskedClassifier(classifier, tokenizer())
+        words = split_words(tokenizer(), texts(6), 64)
+        drawn, found = draw_coalitions(words.mask, 4, seed=1), []
+        for memory in (None, Memory(), Memory(room=0)):
+            for _ in range(1 if memory is None else 2):
+                head.zero_grad()
+                loss = add_gradients(head, masked, words, drawn, memory)
+                found.append([torch.tensor(loss), *(part.grad.clone() for part in head.parameters())])
+            assert memory is None or bool(memory.states) == (memory.room > 0)
+        for one in found[1:]:
+            assert all(torch.equal(a, b) for a, b in zip(one, found[0], strict=True))
 
     @pytest.mark.parametrize("updates", [1, 10, 20])
     def test_any_number_of_updates(self, classifier, tmp_path, updates):

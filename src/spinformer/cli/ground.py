@@ -30,6 +30,7 @@ HELP = {
     "epochs": "passes over the texts",
     "batch_size": "texts in one update",
     "subsets": "masked passes for each text and epoch",
+    "repeats": "how often the answers of an epoch are learnt from",
     "learning_rate": "highest learning rate, of AdamW",
     "weight_decay": "weight decay, of AdamW",
     "warmup": "part of the updates in which the learning rate rises",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,10 +32,11 @@ from spinformer.models.masked import Hide, MaskedClassifier
 from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
 from spinformer.training.game_loss import add_gradients, score_scale
+from spinformer.training.game_memory import Memory
 from spinformer.training.game_options import GroundingOptions as GroundingOptions
 from spinformer.training.game_time import announcement, seconds_per_text
 from spinformer.training.schedule import schedule
-from spinformer.training.seeding import step_seed
+from spinformer.training.seeding import step_generator, step_seed
 
 STATE, ENDED = "state.pt", "run.json"
 HELD_OUT = 100  # texts on which the misfit is measured
@@ -99,7 +100,7 @@ def _train_game_head(
             Checkpoint(output / FOLDER / STATE, {}).remove()  # of a run that was killed while it did so
             return GameHead.load(output, model).to(classifier.device)
         if announce is not None:
-            sizes = options.subsets, options.batch_size, options.max_length
+            sizes = options.subsets, options.batch_size, options.max_length, options.repeats
             seconds = seconds_per_text(head, classifier, texts, *sizes)
             held = 0 if held_out is None else len(held_out)
             announce(announcement(len(texts), options.epochs, options.subsets, held, seconds))
@@ -163,8 +164,10 @@ def fit_game_head(
 
     p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
     the full text; H(p, q) = -p log q, and for each of several labels also -(1 - p) log(1 - q). For scores the loss is
-    the first term, in units of their spread. output: checkpoints are written to `output`/game; resume: continue from
-    the one there. On a GPU the masked passes are in bfloat16, whatever the classifier given has.
+    the first term, in units of their spread. With `options.repeats` the answers of an epoch are kept and learnt from
+    several times, which saves passes where these take most of the time; a run that is continued asks for them again.
+    output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the masked passes
+    are in bfloat16, whatever the classifier given has.
     """
     if len(texts) < options.batch_size:
         raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
@@ -194,11 +197,15 @@ def fit_game_head(
         multiprocessing_context="fork" if device.type == "cuda" else None,
         worker_init_fn=_start_worker,
     )
+    memory = Memory() if options.repeats > 1 else None
     # Within a block of autocast the weights of the classifier are cast once, not for every batch.
     with torch.autocast(device.type, enabled=False):
         for step, (batch, drawn) in enumerate(progress(loader, "grounding", len(batches), done), start=done):
             optimizer.zero_grad(set_to_none=True)
-            value = add_gradients(head, classifier, batch.to(device), drawn.to(device))
+            if memory is not None and batches[step].repeat == 0 and step and batches[step - 1].repeat:
+                memory.clear()  # of the epoch before
+            number = batches[step].number
+            value = add_gradients(head, classifier, batch.to(device), drawn.to(device), memory, number)
             if not math.isfinite(value):
                 raise ValueError(f"the loss became {value} at step {step}; a lower learning_rate may help")
             torch.nn.utils.clip_grad_norm_(head.parameters(), 1.0)
@@ -222,6 +229,14 @@ def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
     return members(scores, sizes, present).to(mask.device)
 
 
+class _Batch(NamedTuple):
+    """rows: of the texts; number: among all batches that are asked about; repeat: how often they were asked before."""
+
+    rows: list[int]
+    number: int
+    repeat: int
+
+
 class _Batches(Dataset[tuple[Words, Tensor]]):
     """The words of each batch of texts, without their letters, and the coalitions to ask about; `done` are left out.
 
@@ -229,7 +244,7 @@ class _Batches(Dataset[tuple[Words, Tensor]]):
     """
 
     def __init__(
-        self, tokenizer: Any, texts: Texts, batches: list[list[int]], options: GroundingOptions, done: int
+        self, tokenizer: Any, texts: Texts, batches: list[_Batch], options: GroundingOptions, done: int
     ) -> None:
         self.tokenizer, self.texts, self.batches, self.options, self.done = tokenizer, texts, batches, options, done
 
@@ -238,8 +253,9 @@ class _Batches(Dataset[tuple[Words, Tensor]]):
 
     def __getitem__(self, index: int) -> tuple[Words, Tensor]:
         step, options = self.done + index, self.options
-        words = split_words(self.tokenizer, self.texts.select(self.batches[step]), options.max_length).tokens_alone()
-        return words, draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, step))
+        batch = self.batches[step]
+        words = split_words(self.tokenizer, self.texts.select(batch.rows), options.max_length).tokens_alone()
+        return words, draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, batch.number))
 
 
 def _start_worker(worker: int) -> None:
@@ -255,10 +271,15 @@ def _config(model: Any, options: GroundingOptions, texts: Texts, outputs: Output
     return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), **sizes)
 
 
-def _batches(lengths: Tensor, options: GroundingOptions) -> Iterator[list[int]]:
-    """The rows of every update, all epochs in turn."""
-    sampler = LengthSampler(lengths, options.batch_size, options.seed)
+def _batches(lengths: Tensor, options: GroundingOptions) -> Iterator[_Batch]:
+    """The batch of every update, all epochs in turn, and in each of them all repeats."""
+    sampler, size = LengthSampler(lengths, options.batch_size, options.seed), options.batch_size
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         order = list(sampler)
-        yield from (order[start : start + options.batch_size] for start in range(0, len(order), options.batch_size))
+        count = len(order) // size
+        for repeat in range(options.repeats):
+            generator = step_generator(options.seed, epoch * options.repeats + repeat)
+            numbers = torch.randperm(count, generator=generator).tolist() if repeat else range(count)
+            for number in numbers:
+                yield _Batch(order[number * size : (number + 1) * size], epoch * count + number, repeat)

@@ -10,6 +10,7 @@ from spinformer.data.words import Words, split_words
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import answers_of
+from spinformer.training.game_memory import Memory
 
 # Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
 # square measures; the cross-entropy has a gradient where a prediction is far off.
@@ -19,8 +20,17 @@ SCALED = 256  # texts whose scores tell how far scores spread
 MOST = (2**31, 2**28)
 
 
-def add_gradients(head: GameHead, classifier: MaskedClassifier, words: Words, coalitions: Tensor) -> float:
+def add_gradients(
+    head: GameHead,
+    classifier: MaskedClassifier,
+    words: Words,
+    coalitions: Tensor,
+    memory: Memory | None = None,
+    number: int = 0,
+) -> float:
     """The loss of a batch of texts, (B, K, W) coalitions of which are asked; its gradients are added to the head's.
+
+    memory: of what the classifier said of the batch with this number, which is not asked again.
 
     The words of a text make numbers of the square of their number. So long texts go through in parts, whose gradients
     are those of the whole batch. Several processes share the batch, and each ends with the gradients of all of it.
@@ -34,8 +44,11 @@ def add_gradients(head: GameHead, classifier: MaskedClassifier, words: Words, co
         stop = min(start + size, own.stop)
         part, asked = words.rows(start, stop), coalitions[start:stop]
         asked = asked[..., : part.mask.shape[1]]
-        games = head.games(classifier.model, part)
-        answers = classifier.probabilities(part, asked)  # (B, K, classes)
+        if memory is None:
+            games, answers = head.games(classifier.model, part), classifier.probabilities(part, asked)
+        else:
+            logits, states = memory.states_of((number, start), head, classifier, part)
+            games, answers = head(states, logits, part), memory.answers_of((number, start), classifier, part, asked)
         loss = game_loss(answers, games.logits(asked), head.config) * (len(asked) / batch)
         loss.backward()
         total += loss.detach()

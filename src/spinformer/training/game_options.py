@@ -12,7 +12,8 @@ from spinformer._base.choices import MASKINGS, Form, Masking
 class GroundingOptions:
     """How a game head is trained.
 
-    subsets: masked passes for each text and epoch; masking: how words are hidden (`MaskedClassifier`); max_length:
+    subsets: masked passes for each text and epoch; repeats: how often the answers of an epoch are learnt from before
+    others are asked; masking: how words are hidden (`MaskedClassifier`); max_length:
     tokens read of a text, 0 for as many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of
     the game head (`GameHeadConfig`), where empty layers are the embeddings, the middle and the last; save_steps:
     updates between checkpoints.
@@ -21,6 +22,7 @@ class GroundingOptions:
     epochs: int = 3
     batch_size: int = 128
     subsets: int = 4
+    repeats: int = 1
     learning_rate: float = 1e-3
     weight_decay: float = 0.01
     warmup: float = 0.1
@@ -37,7 +39,7 @@ class GroundingOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        counts = ("epochs", "batch_size", "subsets", "save_steps", "heads", "dim", "hidden", "readout")
+        counts = ("epochs", "batch_size", "subsets", "repeats", "save_steps", "heads", "dim", "hidden", "readout")
         for name in (*counts, "reads"):
             checks.at_least(name, getattr(self, name), 1)
         checks.at_least("seed", self.seed, 0)
