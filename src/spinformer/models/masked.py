@@ -22,7 +22,9 @@ Hide = Callable[[dict[str, Tensor], Tensor], dict[str, Tensor]]
 
 BATCH_SIZE = 256
 ROW_TOKENS = 128  # tokens of a row for which `batch_size` counts on a GPU
-MAX_CPU_ROWS = 128  # rows of a batch on a CPU; more are slower
+# Rows of a batch on a CPU, at least and at most, and tokens of all of them: more do not fit into its caches, and the
+# rows of a batch are padded to the longest.
+CPU_ROWS, CPU_TOKENS = (8, 128), 512
 
 
 def stack_coalitions(coalitions: Sequence[Tensor], width: int) -> tuple[Tensor, Tensor]:
@@ -152,7 +154,8 @@ class MaskedClassifier:
         """Rows of so many tokens in one batch."""
         if self.device.type == "cuda":
             return max(1, self.batch_size * ROW_TOKENS // columns)
-        return min(self.batch_size, MAX_CPU_ROWS)
+        least, most = CPU_ROWS
+        return min(self.batch_size, most, max(least, CPU_TOKENS // columns))
 
     def _masked(self, inputs: dict[str, Tensor], visible: Tensor, tokens: int) -> dict[str, Tensor]:
         """The inputs with the other tokens hidden; tokens: the maximal number of visible ones in a row."""
@@ -188,7 +191,7 @@ class MaskedClassifier:
             self.leaks = sees_hidden_tokens(self.model, self.outputs, words.inputs, words.owner, special)
             self.packs = False if self.leaks else self.packs
         if self.packs is None and self.offset is not None:
-            rows = slice(0, MAX_CPU_ROWS)
+            rows = slice(0, CPU_ROWS[1])
             inputs = {name: value[texts[rows]] for name, value in words.inputs.items()}
             self.packs = same_answers(self.model, self.outputs, inputs, visible[rows], self._padding, self.offset)
 
