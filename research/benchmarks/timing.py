@@ -18,19 +18,16 @@ from research.paths import ROOT
 
 def seconds(function: Callable[[], object], repeats: int = 5, pick: Callable[[list[float]], float] = median) -> float:
     """Median (or another `pick`) of the wall times of `function` after a warm-up run; synchronised on CUDA."""
-    times = []
-    for number in range(repeats + 1):
-        _synchronize()
-        start = time.perf_counter()
-        function()
-        _synchronize()
-        if number:
-            times.append(time.perf_counter() - start)
-    return pick(times)
+    return seconds_in_turn([function], repeats, pick=pick)[0]
 
 
-def seconds_in_turn(functions: Sequence[Callable[[], object]], repeats: int, warm_up: int = 1) -> list[float]:
-    """The median wall time of each, called in turn after `warm_up` rounds; synchronised on CUDA."""
+def seconds_in_turn(
+    functions: Sequence[Callable[[], object]],
+    repeats: int,
+    warm_up: int = 1,
+    pick: Callable[[list[float]], float] = median,
+) -> list[float]:
+    """Of each function as `seconds`, called in turn after `warm_up` rounds."""
     times: list[list[float]] = [[] for _ in functions]
     for number in range(warm_up + repeats):
         for own, function in zip(times, functions, strict=True):
@@ -40,7 +37,7 @@ def seconds_in_turn(functions: Sequence[Callable[[], object]], repeats: int, war
             _synchronize()
             if number >= warm_up:
                 own.append(time.perf_counter() - start)
-    return [median(own) for own in times]
+    return [pick(own) for own in times]
 
 
 def once(function: Callable[[], object]) -> float:

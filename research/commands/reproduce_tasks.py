@@ -109,7 +109,7 @@ def _measure(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any
     if args.limit is not None:
         grounded_on = limited(grounded_on, args.limit)
     few = limited(test.texts, args.count)
-    # as many texts are held out as by `spinformer ground`
+    # the misfit is measured on as many texts as by `spinformer ground`
     given = {"max_length": task.max_length, "bf16": args.bf16, "held_out": HELD_OUT}
     trial = Trial(model, tokenizer, grounded_on, few, **given)
     usual = {"epochs": task.ground_epochs, "batch_size": task.ground_batch}

@@ -50,7 +50,7 @@ class Words:
         return Words(inputs, self.owner[part], self.counts[part], *told, parts)
 
     def tokens_alone(self) -> "Words":
-        """What a model needs, without the letters: little to send to another process."""
+        """What a model needs, without the text of the words: little to send to another process."""
         return replace(self, words=(), sides=(), unread=(), places=())
 
     @property

@@ -15,9 +15,8 @@ from spinformer._base import checks
 from spinformer._base.choices import Masking
 from spinformer._base.files import atomic_files, regular
 from spinformer._base.rng import seeded
-from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
-from spinformer.models.hidden_states import hidden_states, hidden_width, resolve_layers
+from spinformer.models.hidden_states import frozen_states, hidden_width, resolve_layers
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import answers_of
 from spinformer.models.size_limits import built_for
@@ -107,8 +106,7 @@ class AdditiveNetwork(nn.Module):
     @torch.no_grad()
     def read(self, classifier: MaskedClassifier, words: Words) -> tuple[Tensor, list[Tensor]]:
         """One pass over the full texts: probabilities, (B, classes), and the hidden states that `forward` takes."""
-        with evaluation_mode(classifier.model):
-            logits, states = hidden_states(classifier.model, words.inputs)
+        logits, states = frozen_states(classifier.model, words.inputs)
         classifier.passes += len(words.words)
         return answers_of(logits, classifier.outputs), [states[layer] for layer in self.config.layers]
 

@@ -18,10 +18,9 @@ from spinformer._base.files import atomic_files
 from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import seeded
-from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.models.attending import FLOOR, AttendingMap, AttendingReadout, bounded_exp
-from spinformer.models.hidden_states import hidden_states
+from spinformer.models.hidden_states import frozen_states
 from spinformer.models.identity import FILE as PROBE
 from spinformer.models.identity import load_probe, same_model, save_probe
 from spinformer.models.misfit import FILE as MISFIT
@@ -166,8 +165,7 @@ class GameHead(nn.Module):
         """The games of a batch of texts, from one pass of the frozen classifier."""
         checks.instance("model", model, nn.Module)
         checks.instance("words", words, Words)
-        with torch.no_grad(), evaluation_mode(model):
-            logits, states = hidden_states(model, words.inputs)
+        logits, states = frozen_states(model, words.inputs)
         games: PredictedGames = self(states, logits, words)
         return games
 

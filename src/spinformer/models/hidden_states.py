@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from spinformer._base.shared_state import attention_of_any_shape
+from spinformer._base.shared_state import attention_of_any_shape, evaluation_mode
 
 
 def encoder(model: Any) -> Any:
@@ -83,6 +84,12 @@ def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequen
         if states is not None:
             return output.logits, states
     raise ValueError(f"{type(model).__name__} gives no hidden states")
+
+
+def frozen_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
+    """As `hidden_states`, of the model in evaluation mode and without gradients."""
+    with torch.no_grad(), evaluation_mode(model):
+        return hidden_states(model, inputs)
 
 
 def _config_value(model: Any, name: str) -> int:

@@ -16,8 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from spinformer._base.files import regular
-from spinformer._base.shared_state import evaluation_mode
-from spinformer.models.hidden_states import hidden_states, vocabulary_size
+from spinformer.models.hidden_states import frozen_states, vocabulary_size
 
 FILE = "probe.safetensors"
 # Rows and tokens of the probe; the largest difference of two states, relative to their size. Rounding to bfloat16 stays
@@ -65,8 +64,7 @@ def probe_states(model: Any) -> dict[str, Tensor]:
         ids = torch.where(ids == end, (ids + 1) % size, ids)
         ids[:, -1] = end
     inputs = {"input_ids": ids.to(device), "attention_mask": torch.ones(SHAPE, dtype=torch.long, device=device)}
-    with evaluation_mode(model):
-        logits, states = hidden_states(model, inputs)
+    logits, states = frozen_states(model, inputs)
     means = torch.stack([state.float().mean(1).cpu() for state in states])
     return {"states": means, "logits": logits.float().cpu()}
 

@@ -198,7 +198,7 @@ def fit_game_head(
         worker_init_fn=_start_worker,
     )
     memory = Memory() if options.repeats > 1 else None
-    # Within a block of autocast the weights of the classifier are cast once, not for every batch.
+    # Casts of the classifier's weights are kept to the end of the outermost block of autocast, even of one that is off.
     with torch.autocast(device.type, enabled=False):
         for step, (batch, drawn) in enumerate(progress(loader, "grounding", len(batches), done), start=done):
             optimizer.zero_grad(set_to_none=True)
@@ -230,7 +230,7 @@ def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
 
 
 class _Batch(NamedTuple):
-    """rows: of the texts; number: among all batches that are asked about; repeat: how often they were asked before."""
+    """rows: of the texts; number: of the batch, among those asked; repeat: how often it was learnt from before."""
 
     rows: list[int]
     number: int
@@ -238,7 +238,7 @@ class _Batch(NamedTuple):
 
 
 class _Batches(Dataset[tuple[Words, Tensor]]):
-    """The words of each batch of texts, without their letters, and the coalitions to ask about; `done` are left out.
+    """The words of each batch of texts, as numbers of tokens, and the coalitions to ask about; `done` are left out.
 
     Coalitions are drawn here, in the loader's processes: beside a busy GPU a step would wait for them.
     """

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
-from spinformer._base.shared_state import evaluation_mode
 from spinformer.data.words import Words
 from spinformer.models.game_head import GameHead
-from spinformer.models.hidden_states import hidden_states
+from spinformer.models.hidden_states import frozen_states
 from spinformer.models.masked import MaskedClassifier
 
 ROOM = 2**30  # bytes of hidden states that are kept, at most; those of other batches are computed again
@@ -41,8 +39,7 @@ class Memory:
         if key in self.states:
             logits, states = self.states[key]
             return logits.to(classifier.device), [state.to(classifier.device) for state in states]
-        with torch.no_grad(), evaluation_mode(classifier.model):
-            logits, states = hidden_states(classifier.model, words.inputs)
+        logits, states = frozen_states(classifier.model, words.inputs)
         read = [state if layer in head.config.layers else state[:0] for layer, state in enumerate(states)]
         size = sum(state.nbytes for state in read)
         if size <= self.left:

@@ -13,10 +13,9 @@ class GroundingOptions:
     """How a game head is trained.
 
     subsets: masked passes for each text and epoch; repeats: how often the answers of an epoch are learnt from before
-    others are asked; masking: how words are hidden (`MaskedClassifier`); max_length:
-    tokens read of a text, 0 for as many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of
-    the game head (`GameHeadConfig`), where empty layers are the embeddings, the middle and the last; save_steps:
-    updates between checkpoints.
+    others are asked; masking: how words are hidden (`MaskedClassifier`); max_length: tokens read of a text, 0 for as
+    many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of the game head (`GameHeadConfig`),
+    where empty layers are the embeddings, the middle and the last; save_steps: updates between checkpoints.
     """
 
     epochs: int = 3
