@@ -121,7 +121,7 @@ def _enough(model: str) -> Step:
     task = model.rpartition("/")[2]
     files = {"texts": f"{task}_train", "test": "sst2_dev" if task == "sst2" else f"{task}_test"}
     single = () if task == "snli" else ("--first", "text")
-    more = (*single, "--limit", "32000", "--limits", "500", "2000", "8000", "--count", "30", *CLOSE)
+    more = (*single, "--limit", "32000", "--limits", "500", "2000", "8000", "--count", "30")
     return _grounding("enough", _in_runs((model,)), *more, name=f"enough-{task}", folder="enough", **files)
 
 

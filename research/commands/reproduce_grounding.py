@@ -73,8 +73,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seeds", type=int, default=3, help=f"number of seeds of {', '.join(SEVERAL_SEEDS)} (default 3)"
     )
-    parser.add_argument("--epochs", type=int, default=1, help="epochs of grounding (default 1)")
-    parser.add_argument("--batch-size", type=int, default=128, help="batch size of grounding (default 128)")
+    parser.add_argument("--epochs", type=int, help="epochs of grounding (default 1; for `enough` as `ground` does)")
+    parser.add_argument(
+        "--batch-size", type=int, help="batch size of grounding (default 128; for `enough` as `ground` does)"
+    )
     parser.add_argument("--subsets", type=int, default=4, help="masked passes for each text and epoch (default 4)")
     parser.add_argument(
         "--additive",
@@ -98,7 +100,9 @@ def run(args: argparse.Namespace) -> int:
         args.count = 100 if args.stage in SHORT else 1000
     if args.stage not in UNGROUNDED and args.texts is None:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
-    options = GroundingOptions(epochs=args.epochs, batch_size=args.batch_size, subsets=args.subsets)
+    usual = (0, 0) if args.stage == "enough" else (1, 128)  # 0: by the number of texts
+    epochs, size = (given or value for given, value in zip((args.epochs, args.batch_size), usual, strict=True))
+    options = GroundingOptions(epochs=epochs, batch_size=size, subsets=args.subsets)
     texts = train, test, _ = _texts(args)
     tasks: list[tuple[str, int, int | None]]
     if args.stage == "together":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from research.commands.options import add_encoders, add_results, read_encoders
-from research.experiments.tasks import SMALL, TASKS, fine_tune, measure_task, quality, read_task, texts_to_ground
+from research.experiments.tasks import TASKS, fine_tune, measure_task, quality, read_task, texts_to_ground
 from spinformer._base import checks, records
 from spinformer._base.parallel import run_tasks
 from spinformer._base.progress import progress
@@ -29,12 +29,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_encoders(parser)
     parser.add_argument("--only", nargs="+", choices=tuple(TASKS), help="of these tasks (default all)")
     parser.add_argument("--count", type=int, default=300, help="texts to measure explanations on (default %(default)s)")
-    parser.add_argument("--limit", type=int, help="ground on this many texts, drawn at random (default all)")
-    parser.add_argument("--small", action="store_true", help="learn small games, as one would on a CPU")
-    parser.add_argument("--epochs", type=int, help="epochs of grounding (default the task's own)")
     parser.add_argument(
-        "--subsets", type=int, default=8, help="masked passes of a text and epoch (default %(default)s)"
+        "--limit", type=int, help="ground on this many texts, drawn at random, as `ground` does (default: on all)"
     )
+    parser.add_argument("--epochs", type=int, help="epochs of grounding (default the task's own)")
+    parser.add_argument("--subsets", type=int, help="masked passes of a text and epoch (default 8; with --limit 4)")
     parser.add_argument("--batch-size", type=int, help="texts in one update of grounding (default the task's own)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default %(default)s)")
     parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
@@ -75,10 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        name: getattr(args, name)
-        for name in ("count", "limit", "small", "epochs", "subsets", "batch_size", "seed", "bf16")
-    }
+    return {name: getattr(args, name) for name in ("count", "limit", "epochs", "subsets", "batch_size", "seed", "bf16")}
 
 
 def _measured(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any]:
@@ -112,9 +108,9 @@ def _measure(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any
     # the misfit is measured on as many texts as by `spinformer ground`
     given = {"max_length": task.max_length, "bf16": args.bf16, "held_out": HELD_OUT}
     trial = Trial(model, tokenizer, grounded_on, few, **given)
-    usual = {"epochs": task.ground_epochs, "batch_size": task.ground_batch}
+    usual = {"epochs": task.ground_epochs, "batch_size": task.ground_batch, "subsets": 8}
     named = {name: getattr(args, name) for name in usual if getattr(args, name) is not None}
-    options = GroundingOptions(**{**(SMALL if args.small else usual), **named}, subsets=args.subsets, seed=args.seed)
+    options = GroundingOptions(**{**(usual if args.limit is None else {}), **named}, seed=args.seed)
     measured = measure_task(task, trial, options, args.runs / f"{name}-game")
     return {
         "quality": quality(logits.float().cpu(), test.answers, task.outputs),

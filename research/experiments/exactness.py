@@ -1,6 +1,7 @@
 """Several groundings of one classifier, and shapiq's estimators, against the exact values of the same short texts."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ def measure_enough(
 
     seconds: of learning and of measuring its misfit, None where it was learnt before; passes: masked ones.
     """
+    options = options.suited(len(trial.train))
     head, seconds = ground(trial, options, folder)
     explainer = Explainer(trial.model, trial.tokenizer, game=head, max_length=trial.max_length)
     found = measure_exactness(explainer, texts, tables, (Setting("shapley"),)).to_dict()["settings"]
@@ -65,6 +67,7 @@ def measure_enough(
         "words": row["values"]["error"]["mean"],
         "pairs": row["pairs"]["error"]["mean"],
         "device": trial.model.device.type,
+        "options": asdict(options),
     }
 
 

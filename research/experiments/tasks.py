@@ -24,9 +24,6 @@ from spinformer.models.outputs import PROBLEM_TYPES, answers_of
 from spinformer.training.schedule import schedule
 
 RATE, BATCH = 1e-4, 64
-# A small game, learnt from few texts: for two CPU cores, on which masked passes take most of the time.
-SMALL_HEAD = {"dim": 64, "hidden": 192, "readout": 128}
-SMALL: Mapping[str, Any] = {"epochs": 1, "repeats": 8, "batch_size": 16, "learning_rate": 2e-3, **SMALL_HEAD}
 MAX_LENGTH = 128  # tokens of a text or a pair, unless a task says otherwise
 PAIR = ("premise", "hypothesis")
 

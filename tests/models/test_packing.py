@@ -16,7 +16,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.models import NeuroGameForSequenceClassification
 from spinformer.models.masked import MaskedClassifier
-from spinformer.training.game import draw_coalitions
+from spinformer.training.game_fit import draw_coalitions
 from tests import tiny
 
 SIZES = {"vocab_size": 18, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}

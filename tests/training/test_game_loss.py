@@ -10,7 +10,7 @@ from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import offsets_of
 from spinformer.training import game_loss
-from spinformer.training.game import draw_coalitions
+from spinformer.training.game_fit import draw_coalitions
 from tests.tiny import bert, tokenizer
 
 TEXTS = Texts(["the man sleeps", "a dog runs outside", "two red cat not inside the man", "cat", "a man eats"])

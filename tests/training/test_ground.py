@@ -13,7 +13,8 @@ from spinformer.games import exact_values
 from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers
 from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
-from spinformer.training.game import GroundingOptions, draw_coalitions, train_game_head
+from spinformer.training.game import GroundingOptions, train_game_head
+from spinformer.training.game_fit import draw_coalitions
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
 from tests.tiny import NLI, bert, rows, tokenizer
@@ -156,7 +157,7 @@ class TestTraining:
     def test_stopped_and_resumed_to_the_same_head(self, classifier, tmp_path, monkeypatch, repeats):
         options = GroundingOptions(**SMALL, save_steps=3, repeats=repeats)
         whole = train_game_head(classifier, tokenizer(), texts(), tmp_path / "whole", options)
-        import spinformer.training.game as module
+        import spinformer.training.game_fit as module
 
         real, calls = module.split_words, []
 
@@ -181,7 +182,7 @@ class TestTraining:
         shutil.rmtree(tmp_path / "parts")
 
     def test_answers_are_learnt_from_again_without_being_asked_again(self, classifier, tmp_path, monkeypatch):
-        import spinformer.training.game as module
+        import spinformer.training.game_fit as module
 
         real, seen = module.add_gradients, []
 

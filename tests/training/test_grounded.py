@@ -14,7 +14,8 @@ from spinformer.models.predicted_games import PredictedGames
 from spinformer.training.classifier.grounded_objective import grounded_loss
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.train import train_classifier
-from spinformer.training.game import GroundingOptions, draw_coalitions, train_game_head
+from spinformer.training.game import GroundingOptions, train_game_head
+from spinformer.training.game_fit import draw_coalitions
 from tests.tiny import save_rows
 from tests.tiny import tokenizer as tiny_tokenizer
 

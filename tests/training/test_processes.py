@@ -13,7 +13,7 @@ from spinformer.data.words import split_words
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training import game_loss
-from spinformer.training.game import draw_coalitions
+from spinformer.training.game_fit import draw_coalitions
 from tests.several import run_in_two
 from tests.tiny import nli_classifier, rows, tokenizer
 

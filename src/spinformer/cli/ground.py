@@ -3,7 +3,8 @@
 MODEL is any Hugging Face text classifier, of one text or of pairs, with two or more classes; its weights stay as they
 are. TEXTS is a file of texts like those it will see (in .txt one in each line); labels are not needed and not read. The
 game head is trained on the classifier's answers to masked texts. It is saved in OUTPUT/game (MODEL/game by default),
-with a report of how faithful it is on texts that were held out. Several GPUs share the work:
+with a report of how faithful it is on texts that were held out. With --stream the file may be larger than memory: it
+is read part by part, until twice as many texts no longer help. Several GPUs share the work:
 
   torchrun --nproc-per-node 4 -m spinformer ground MODEL TEXTS
 """
@@ -12,7 +13,7 @@ import argparse
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from spinformer._base.choices import MASKINGS, Form
 from spinformer._base.progress import remark
@@ -25,6 +26,10 @@ from spinformer.cli.options import (
     text_columns,
 )
 from spinformer.training.game_options import GroundingOptions
+
+if TYPE_CHECKING:
+    from spinformer.data.streams import TextStream
+    from spinformer.data.texts import Texts
 
 HELP = {
     "epochs": "passes over the texts",
@@ -43,11 +48,13 @@ HELP = {
     "hidden": "width of the hidden layer before them",
     "readout": "width of the network after them",
     "reads": "how often the attending form reads the words",
+    "gain": "of R², what twice as many texts of a stream must bring; 0 reads all of it",
     "save_steps": "updates between checkpoints",
     "seed": "random seed of weights, order and coalitions",
 }
 
 
+BY_TEXTS = ("epochs", "batch_size", "repeats", "learning_rate", "dim", "hidden", "readout")
 CHOICES = {"masking": MASKINGS, "form": get_args(Form)}
 
 
@@ -60,6 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--output", type=Path, help="folder for the game head (default: the model's own)")
     add("--held-out", type=int, default=200, help="texts to measure on, not to train on (default %(default)s)")
     add("--limit", type=int, help="use only LIMIT texts, drawn at random (default: all)")
+    add("--stream", action="store_true", help="read TEXTS part by part, and stop when more of them bring little")
     add("--resume", action="store_true", help="continue a run that was stopped")
     add_device(parser)
     defaults = GroundingOptions()
@@ -67,6 +75,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         value, flag, text = getattr(defaults, option.name), "--" + option.name.replace("_", "-"), HELP[option.name]
         if option.name == "layers":
             add(flag, type=int, nargs="+", default=(), help=f"{text} (default: embeddings, middle and last)")
+        elif option.name in BY_TEXTS:
+            add(flag, type=type(value), default=value, help=f"{text} (default: by the number of texts)")
         elif option.name in CHOICES:
             add(flag, choices=CHOICES[option.name], default=value, help=f"{text} (default %(default)s)")
         else:
@@ -75,11 +85,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train the game head, measure it, and say how far it can be trusted."""
-    import torch
-
     from spinformer._base.files import run_lock
     from spinformer._base.processes import joined, rank_and_world
-    from spinformer.data.sources import load_texts
+    from spinformer.data.texts import Texts
     from spinformer.evaluate.explanations.report import report
     from spinformer.explain.explainer import Explainer
     from spinformer.models.game_head import FOLDER
@@ -91,31 +99,51 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None and not output.is_dir():
         raise ValueError(f"{args.model} is not a folder here; name one for the game head with --output")
     check_output_folder("--output", output)
-    texts = load_texts(args.texts, **text_columns(args.columns, labelled=False))
-    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(args.seed)).tolist()[: args.limit]
-    if not 1 <= args.held_out < len(order):
-        raise ValueError(
-            f"--held-out must be from 1 to {len(order) - 1}, below the number of texts; got {args.held_out}"
-        )
-    held_out, training = texts.select(order[: args.held_out]), texts.select(order[args.held_out :])
+    training, held_out = _split(args)
     values = {option.name: getattr(args, option.name) for option in fields(GroundingOptions)}
     options = GroundingOptions(**values | {"layers": tuple(args.layers)})
     measured = held_out.select(range(min(HELD_OUT, len(held_out))))
     with run_lock(output / FOLDER), joined(args.device) as device:
         model, tokenizer = load_classifier(args.model, device=device)  # a game that its folder holds is replaced
-        check_pairs(texts, output_names(model))
+        check_pairs(held_out, output_names(model))
         first = rank_and_world()[0] == 0  # the process that says what happens
         train = partial(train_game_head, announce=remark if first else _nothing, resume=args.resume)
         head = train(model, tokenizer, training, output, options, held_out=measured)
         if not first:
             return 0
         explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
-        learnt = training.select(range(min(len(held_out), len(training))))
+        some = training if isinstance(training, Texts) else next(training.parts())
+        learnt = some.select(range(min(len(held_out), len(some))))
         findings = report(explainer, held_out, learnt=learnt)
         findings.save(output)
     print(findings)
     remark(f"\nthe game is in {output / 'game'}")
     return 0
+
+
+def _split(args: argparse.Namespace) -> tuple["Texts | TextStream", "Texts"]:
+    """Texts, or a stream, to learn from, and texts that are held out."""
+    import torch
+
+    from spinformer.data.sources import load_texts
+    from spinformer.data.streams import stream_texts
+
+    columns = text_columns(args.columns, labelled=False)
+    if args.stream:
+        if args.limit is not None:
+            raise ValueError(f"--limit goes with texts in memory; got --limit {args.limit} and --stream")
+        stream = stream_texts(args.texts, first=columns.get("first"), second=columns.get("second"))
+        rest, held_out = stream.split(args.held_out, seed=args.seed)
+        if held_out is None:
+            raise ValueError(f"{stream.source}: expected at least 10 texts, a tenth of which is held out; got fewer")
+        return rest, held_out
+    texts = load_texts(args.texts, **columns)
+    order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(args.seed)).tolist()[: args.limit]
+    if not 1 <= args.held_out < len(order):
+        raise ValueError(
+            f"--held-out must be from 1 to {len(order) - 1}, below the number of texts; got {args.held_out}"
+        )
+    return texts.select(order[args.held_out :]), texts.select(order[: args.held_out])
 
 
 def _nothing(text: str) -> None:

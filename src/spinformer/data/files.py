@@ -9,7 +9,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +53,32 @@ def read_texts(
     (-1, "-", empty, null) are dropped and counted; any other row that cannot be read is a ValueError with file:line.
     """
     path = Path(path)
-    rows = _reader_of(path)
+    columns, rows = _columns_and_rows(path, first=first, second=second, label=label, labelled=labelled)
+    texts = build_texts(rows, columns, path.name, names=names)
+    return replace(texts, digests=((path.name, sha256(path)),))
+
+
+def text_chunks(path: str | Path, size: int, *, first: str | None = None, second: str | None = None) -> Iterator[Texts]:
+    """As `read_texts`, without labels, `size` rows at a time: no more of the file is in memory."""
+    path = Path(path)
+    columns, rows = _columns_and_rows(path, first=first, second=second, label=None, labelled=False)
+    while taken := list(islice(rows, size)):
+        yield build_texts(taken, columns, path.name)
+
+
+def _columns_and_rows(path: Path, **options: Any) -> tuple[Columns, NumberedRows]:
+    """The columns of a file, found by these options of `find_columns`, and its rows; it must have one at least."""
     columns: list[Columns] = []
 
     def choose(available: Sequence[str]) -> Sequence[str]:
-        columns.append(find_columns(available, path.name, first=first, second=second, label=label, labelled=labelled))
+        columns.append(find_columns(available, path.name, **options))
         return columns[0].wanted
 
-    iterator = rows(path, choose)
+    iterator = _reader_of(path)(path, choose)
     first_row = next(iterator, None)
     if first_row is None:
         raise ValueError(f"{path.name} has no rows; expected at least one")
-    texts = build_texts(chain([first_row], iterator), columns[0], path.name, names=names)
-    return replace(texts, digests=((path.name, sha256(path)),))
+    return columns[0], chain([first_row], iterator)
 
 
 def read_rows(path: str | Path, columns: Sequence[str]) -> NumberedRows:

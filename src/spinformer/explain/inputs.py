@@ -12,6 +12,7 @@ from spinformer._base import checks
 from spinformer._base.choices import Masking, PlayerKind
 from spinformer.data.players import Spans
 from spinformer.data.sources import load_texts
+from spinformer.data.streams import TextStream
 from spinformer.data.texts import Texts
 from spinformer.data.word_pattern import WORD
 from spinformer.explain.scoring import Scorer
@@ -23,7 +24,7 @@ Target = str | int
 # A kind, or spans: of one text, of both texts of a pair, or a list of these for several texts.
 Players = PlayerKind | Sequence[Any]
 # Texts to learn a game from: in memory, a file, or a name such as "snli:train".
-Corpus = Texts | Sequence[str] | Sequence[tuple[str, str]] | str | Path
+Corpus = Texts | TextStream | Sequence[str] | Sequence[tuple[str, str]] | str | Path
 
 
 class CallOptions(TypedDict, total=False):
@@ -125,9 +126,9 @@ def _indices(name: str, target: Target | Sequence[Target], labels: Sequence[str]
     return torch.tensor([_class_index(name, each, labels) for each in targets])
 
 
-def grounding_texts(texts: Corpus) -> Texts:
-    """Texts in memory, or those that a file or a name stands for."""
-    if isinstance(texts, Texts):
+def grounding_texts(texts: Corpus) -> Texts | TextStream:
+    """Texts in memory, those that a file or a name stands for, or a stream."""
+    if isinstance(texts, Texts | TextStream):
         return texts
     if isinstance(texts, str | Path):
         return load_texts(str(texts), labelled=False)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from spinformer.models.predicted_games import PredictedGames
 from spinformer.training.classifier.recipe import ClassifierRecipe
-from spinformer.training.game import draw_coalitions
+from spinformer.training.game_fit import draw_coalitions
 
 
 def grounded_loss(

@@ -39,7 +39,8 @@ from spinformer.training.classifier.model_card import write_card
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.trainer import ClassifierTrainer, compile_disabled
 from spinformer.training.distil import load_neighbour_model, teacher_features, weight_files
-from spinformer.training.game import GroundingOptions, fit_game_head
+from spinformer.training.game_fit import fit_game_head
+from spinformer.training.game_options import GroundingOptions
 
 RECORD = "training.json"
 RECIPE = "recipe.json"

@@ -1,0 +1,229 @@
+"""Fit a game head to what a frozen classifier answers, update by update, from a checkpoint on."""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from spinformer._base.processes import rank_and_world
+from spinformer._base.progress import progress
+from spinformer.data.features import LengthSampler
+from spinformer.data.texts import Texts
+from spinformer.data.words import Words, split_words
+from spinformer.games.coalitions import members, uniform_sizes
+from spinformer.models.game_head import FOLDER, GameHead
+from spinformer.models.masked import MaskedClassifier
+from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
+from spinformer.training.game_loss import add_gradients
+from spinformer.training.game_memory import Memory
+from spinformer.training.game_options import GroundingOptions
+from spinformer.training.schedule import schedule
+from spinformer.training.seeding import step_generator, step_seed
+
+STATE = "state.pt"
+WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
+
+
+def fit_game_head(
+    head: GameHead,
+    classifier: MaskedClassifier,
+    texts: Texts,
+    options: GroundingOptions,
+    *,
+    output: Path | None = None,
+    resume: bool = False,
+) -> None:
+    """loss = sum over c of (p_c(C) - q_c(C))^2 + ENTROPY H(p_c(C), q_c(C)), mean over texts and coalitions C
+
+    p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
+    the full text; H(p, q) = -p log q, and for each of several labels also -(1 - p) log(1 - q). For scores the loss is
+    the first term, in units of their spread. With `options.repeats` the answers of an epoch are kept and learnt from
+    several times, which saves passes where these take most of the time; a run that is continued asks for them again.
+    output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the masked passes
+    are in bfloat16, whatever the classifier given has.
+    """
+    options = options.suited(len(texts))
+    if len(texts) < options.batch_size:
+        raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
+    batches = list(batches_of(texts, options))
+    run = describe_run(head, texts, options)
+    updates = Updates(head, classifier, options, run, output, "cosine", len(batches))
+    done = updates.restore(len(batches)) if resume else 0
+    with updates:
+        loaded = updates.progress(updates.loaded(texts, batches[done:]), len(batches))
+        for batch, (words, coalitions) in zip(batches[done:], loaded, strict=True):
+            updates.update(words, coalitions, batch)
+            if updates.due:
+                updates.save()
+    head.eval()
+
+
+def describe_run(head: GameHead, texts: Texts, options: GroundingOptions) -> dict[str, Any]:
+    """What decides the weights of a game head."""
+    return {"options": asdict(options), "model": head.config.model, "texts": texts.fingerprint()}
+
+
+def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
+    """(B, count, W) coalitions of the words in `mask`, (B, W): the size uniform from 0 to all words, then the members.
+
+    The same on every device.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    present = mask.cpu()
+    rows, width = present.shape
+    sizes = uniform_sizes(torch.rand(rows, count, generator=generator), present.sum(-1))
+    scores = torch.rand(rows, count, width, generator=generator)
+    return members(scores, sizes, present).to(mask.device)
+
+
+class Batch(NamedTuple):
+    """rows: of the texts; number: of the batch, among those asked; repeat: how often it was learnt from before."""
+
+    rows: list[int]
+    number: int
+    repeat: int
+
+
+def batches_of(
+    texts: Texts, options: GroundingOptions, *, epochs: Sequence[int] = (), first: int = 0
+) -> Iterator[Batch]:
+    """The batch of every update, all epochs in turn, and in each of them all repeats.
+
+    epochs: their numbers, by default as many as the options say; first: the number of the first batch.
+    """
+    size = options.batch_size
+    sampler = LengthSampler(torch.tensor(texts.lengths), size, options.seed)
+    for place, epoch in enumerate(epochs or range(options.epochs)):
+        sampler.set_epoch(epoch)
+        order = list(sampler)
+        count = len(order) // size
+        for repeat in range(options.repeats):
+            generator = step_generator(options.seed, epoch * options.repeats + repeat)
+            numbers = torch.randperm(count, generator=generator).tolist() if repeat else range(count)
+            for number in numbers:
+                yield Batch(order[number * size : (number + 1) * size], first + place * count + number, repeat)
+
+
+class Updates:
+    """The updates of a run: a game head, its optimiser and its rate, and the checkpoint that they are continued from.
+
+    run: what decides its result; kind, steps: of the rate (`schedule`). Within its block (`with`), casts of the
+    classifier's weights are kept.
+    """
+
+    def __init__(
+        self,
+        head: GameHead,
+        classifier: MaskedClassifier,
+        options: GroundingOptions,
+        run: dict[str, Any],
+        output: Path | None,
+        kind: str,
+        steps: int,
+    ) -> None:
+        self.head, self.options, self.device = head, options, classifier.device
+        self.classifier = copy(classifier)
+        self.classifier.bf16 = self.device.type == "cuda"
+        rate, decay = options.learning_rate, options.weight_decay
+        self.optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=decay)
+        self.scheduler = schedule(self.optimizer, kind, steps, warmup=options.warmup)
+        self.parts: dict[str, Any] = {"head": head, "optimizer": self.optimizer, "scheduler": self.scheduler}
+        self.checkpoint = Checkpoint(None if output is None else output / FOLDER / STATE, run)
+        self.memory = Memory() if options.repeats > 1 else None
+        self.before: Batch | None = None
+        self.done = 0
+        # Kept to the end of the outermost block of autocast, even of one that is off.
+        self.casts = torch.autocast(self.device.type, enabled=False)
+
+    def restore(self, last: int, **others: Any) -> int:
+        """Continue from the checkpoint, if there is one of at most `last` updates: how many are done.
+
+        others: more to restore, each with load_state_dict.
+        """
+        state = self.checkpoint.read(self.device)
+        if state is not None:
+            groups = [dict(group) for group in self.optimizer.param_groups]
+            with self.checkpoint.restoring():
+                self.done = check_step("step", state["step"], last)
+                for name, part in (self.parts | others).items():
+                    part.load_state_dict(state[name])
+                check_optimizer(self.optimizer, groups)
+                check_step("last_epoch", self.scheduler.last_epoch, last)
+        return self.done
+
+    def save(self, **others: Any) -> None:
+        """Write the checkpoint, where this process is the first; others: more to keep, each with state_dict."""
+        if rank_and_world()[0] == 0:
+            states = {name: part.state_dict() for name, part in (self.parts | others).items()}
+            self.checkpoint.write({**states, "step": self.done})
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to save."""
+        return self.done % self.options.save_steps == 0
+
+    def progress(self, loaded: Any, total: int | None) -> Iterator[Any]:
+        """What was loaded, with a progress bar that begins where the run does."""
+        return iter(progress(loaded, "grounding", total, self.done))
+
+    def loaded(self, texts: Texts, batches: Sequence[Batch]) -> DataLoader[tuple[Words, Tensor]]:
+        """The words and the coalitions of these batches, prepared by other processes while a GPU computes."""
+        cuda = self.device.type == "cuda"
+        return DataLoader(
+            _Batches(self.classifier.tokenizer, texts, batches, self.options),
+            batch_size=None,
+            num_workers=WORKERS if cuda else 0,
+            multiprocessing_context="fork" if cuda else None,
+            worker_init_fn=_start_worker,
+        )
+
+    def __enter__(self) -> "Updates":
+        self.head.train()
+        self.casts.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.casts.__exit__(*error)
+
+    def update(self, words: Words, coalitions: Tensor, batch: Batch) -> None:
+        """One update of the weights."""
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.memory is not None and batch.repeat == 0 and self.before is not None and self.before.repeat:
+            self.memory.clear()  # of the epoch before
+        words, coalitions = words.to(self.device), coalitions.to(self.device)
+        value = add_gradients(self.head, self.classifier, words, coalitions, self.memory, batch.number)
+        if not math.isfinite(value):
+            raise ValueError(f"the loss became {value} at step {self.done}; a lower learning_rate may help")
+        torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
+        self.optimizer.step()
+        self.scheduler.step()
+        self.before, self.done = batch, self.done + 1
+
+
+class _Batches(Dataset[tuple[Words, Tensor]]):
+    """The words of each batch of texts, as numbers of tokens, and the coalitions to ask about.
+
+    Coalitions are drawn here, in the loader's processes: beside a busy GPU a step would wait for them.
+    """
+
+    def __init__(self, tokenizer: Any, texts: Texts, batches: Sequence[Batch], options: GroundingOptions) -> None:
+        self.tokenizer, self.texts, self.batches, self.options = tokenizer, texts, batches, options
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> tuple[Words, Tensor]:
+        batch, options = self.batches[index], self.options
+        words = split_words(self.tokenizer, self.texts.select(batch.rows), options.max_length).tokens_alone()
+        return words, draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, batch.number))
+
+
+def _start_worker(worker: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # there are several processes: one thread each is enough
