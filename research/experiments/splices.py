@@ -51,10 +51,14 @@ def with_splices(texts: Texts, count: int, seed: int = 0) -> Texts:
 
 
 def with_long_splices(texts: Texts, count: int, seed: int = 0) -> Texts:
-    """Long single texts, and `count` splices of their sentences, each as long as a text that is drawn at random."""
+    """The long ones of single texts, and `count` splices of the sentences of all.
+
+    Long: of more than MAX_WORDS words, or all where none is. Each splice is as long as a long text drawn at random.
+    """
     parts, generator = _sentences_of(texts), random.Random(seed)
-    lengths = [len(text.split()) for text in texts.first]
-    rows = [*texts.first, *(_long_splice(parts, generator.choice(lengths), generator) for _ in range(count))]
+    whole = [text for text in texts.first if len(text.split()) > MAX_WORDS] or list(texts.first)
+    lengths = [len(text.split()) for text in whole]
+    rows = [*whole, *(_long_splice(parts, generator.choice(lengths), generator) for _ in range(count))]
     return replace(texts, first=rows, labels=None, names=())
 
 

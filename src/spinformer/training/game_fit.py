@@ -58,8 +58,8 @@ def fit_game_head(
     done = updates.restore(len(batches)) if resume else 0
     with updates:
         loaded = updates.progress(updates.loaded(texts, batches[done:]), len(batches))
-        for batch, (words, coalitions) in zip(batches[done:], loaded, strict=True):
-            updates.update(words, coalitions, batch)
+        for batch, asked in zip(batches[done:], loaded, strict=True):
+            updates.update(asked, batch)
             if updates.due:
                 updates.save()
     head.eval()
@@ -81,6 +81,9 @@ def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
     sizes = uniform_sizes(torch.rand(rows, count, generator=generator), present.sum(-1))
     scores = torch.rand(rows, count, width, generator=generator)
     return members(scores, sizes, present).to(mask.device)
+
+
+Asked = tuple[Words, Tensor]  # the words of some texts, and coalitions of them
 
 
 class Batch(NamedTuple):
@@ -173,8 +176,11 @@ class Updates:
         """What was loaded, with a progress bar that begins where the run does."""
         return iter(progress(loaded, "grounding", total, self.done))
 
-    def loaded(self, texts: Texts, batches: Sequence[Batch]) -> DataLoader[tuple[Words, Tensor]]:
-        """The words and the coalitions of these batches, prepared by other processes while a GPU computes."""
+    def loaded(self, texts: Texts, batches: Sequence[Batch]) -> DataLoader[Asked | None]:
+        """The words and the coalitions of these batches, prepared by other processes while a GPU computes.
+
+        None of a batch that comes again, which the memory has.
+        """
         cuda = self.device.type == "cuda"
         return DataLoader(
             _Batches(self.classifier.tokenizer, texts, batches, self.options),
@@ -192,12 +198,18 @@ class Updates:
     def __exit__(self, *error: Any) -> None:
         self.casts.__exit__(*error)
 
-    def update(self, words: Words, coalitions: Tensor, batch: Batch) -> None:
+    def update(self, asked: Asked | None, batch: Batch) -> None:
         """One update of the weights."""
         self.optimizer.zero_grad(set_to_none=True)
-        if self.memory is not None and batch.repeat == 0 and self.before is not None and self.before.repeat:
-            self.memory.clear()  # of the epoch before
-        words, coalitions = words.to(self.device), coalitions.to(self.device)
+        if self.memory is not None:
+            if batch.repeat == 0 and self.before is not None and self.before.repeat:
+                self.memory.clear()  # of the epoch before
+            if asked is not None:
+                self.memory.asked[batch.number] = asked
+            asked = self.memory.asked[batch.number]
+        if asked is None:
+            raise ValueError(f"batch {batch.number} is expected to be prepared, or to have come before")
+        words, coalitions = asked[0].to(self.device), asked[1].to(self.device)
         value = add_gradients(self.head, self.classifier, words, coalitions, self.memory, batch.number)
         if not math.isfinite(value):
             raise ValueError(f"the loss became {value} at step {self.done}; a lower learning_rate may help")
@@ -207,19 +219,23 @@ class Updates:
         self.before, self.done = batch, self.done + 1
 
 
-class _Batches(Dataset[tuple[Words, Tensor]]):
-    """The words of each batch of texts, as numbers of tokens, and the coalitions to ask about.
+class _Batches(Dataset[Asked | None]):
+    """The words of each batch of texts, as numbers of tokens, and the coalitions to ask about; None if it was before.
 
     Coalitions are drawn here, in the loader's processes: beside a busy GPU a step would wait for them.
     """
 
     def __init__(self, tokenizer: Any, texts: Texts, batches: Sequence[Batch], options: GroundingOptions) -> None:
         self.tokenizer, self.texts, self.batches, self.options = tokenizer, texts, batches, options
+        first = {batch.number: place for place, batch in reversed(list(enumerate(batches)))}
+        self.new = set(first.values())
 
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, index: int) -> tuple[Words, Tensor]:
+    def __getitem__(self, index: int) -> Asked | None:
+        if index not in self.new:
+            return None
         batch, options = self.batches[index], self.options
         words = split_words(self.tokenizer, self.texts.select(batch.rows), options.max_length).tokens_alone()
         return words, draw_coalitions(words.mask, options.subsets, seed=step_seed(options.seed, batch.number))

@@ -15,16 +15,20 @@ States = tuple[Tensor, Sequence[Tensor]]  # logits of the full texts, and their 
 
 
 class Memory:
-    """answers: of coalitions, by the number of the batch and its part; states: of full texts, while there is room."""
+    """asked: the words and the coalitions of each batch, by its number; answers: of these coalitions, by the number of
+    the batch and its part; states: of full texts, while there is room.
+    """
 
     def __init__(self, room: int = ROOM) -> None:
         self.room = self.left = room
+        self.asked: dict[int, tuple[Words, Tensor]] = {}
         self.answers: dict[tuple[int, int], Tensor] = {}
         self.states: dict[tuple[int, int], States] = {}
 
     def clear(self) -> None:
         """Forget all: other batches come."""
         self.left = self.room
+        self.asked.clear()
         self.answers.clear()
         self.states.clear()
 

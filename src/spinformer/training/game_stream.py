@@ -15,7 +15,7 @@ from spinformer.data.words import Words, split_words
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import answers_of
-from spinformer.training.game_fit import Batch, Updates, batches_of, draw_coalitions
+from spinformer.training.game_fit import Asked, Batch, Updates, batches_of, draw_coalitions
 from spinformer.training.game_options import GroundingOptions
 
 RISE = 200  # updates in which the rate rises, divided by `warmup`: the end of a stream is not known beforehand
@@ -100,8 +100,8 @@ def fit_stream(
     texts, over = 0, False
     with updates:
         batches = _batches(updates, parts, options)
-        for seen, words, coalitions, batch in updates.progress(batches, None):
-            updates.update(words, coalitions, batch)
+        for seen, asked, batch in updates.progress(batches, None):
+            updates.update(asked, batch)
             _average(averaged, head, updates.done)
             texts = seen
             if updates.done % EVERY == 0:
@@ -127,7 +127,7 @@ def fit_stream(
 
 def _batches(
     updates: Updates, parts: Iterable[Texts], options: GroundingOptions
-) -> Iterator[tuple[int, Words, Tensor, Batch]]:
+) -> Iterator[tuple[int, Asked | None, Batch]]:
     """The batches of all parts that are not done, each with the number of texts learnt from when it is."""
     passed = asked = seen = 0
     for place, part in enumerate(parts):
@@ -137,9 +137,9 @@ def _batches(
         done = min(max(0, updates.done - passed), len(batches))
         passed, asked = passed + len(batches), asked + len(batches) // options.repeats
         if done < len(batches):
-            for batch, (words, coalitions) in zip(batches[done:], updates.loaded(part, batches[done:]), strict=True):
+            for batch, words in zip(batches[done:], updates.loaded(part, batches[done:]), strict=True):
                 learnt = options.batch_size * (batch.number + 1 if batch.repeat == 0 else asked)
-                yield max(seen, learnt), words, coalitions, batch
+                yield max(seen, learnt), words, batch
                 seen = max(seen, learnt)
         else:
             seen = options.batch_size * asked
