@@ -32,9 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, help="ground on this many texts, drawn at random, as `ground` does (default: on all)"
     )
-    parser.add_argument("--epochs", type=int, help="epochs of grounding (default the task's own)")
-    parser.add_argument("--subsets", type=int, help="masked passes of a text and epoch (default the task's own)")
-    parser.add_argument("--batch-size", type=int, help="texts in one update of grounding (default the task's own)")
+    parser.add_argument("--epochs", type=int, help="epochs of grounding (default 8; with --limit 4)")
+    parser.add_argument("--subsets", type=int, help="masked passes of a text and epoch (default 8; with --limit 4)")
+    parser.add_argument("--batch-size", type=int, help="texts in one update of grounding (default 8; with --limit 4)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default %(default)s)")
     parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at a time (default %(default)s)")
@@ -108,13 +108,8 @@ def _measure(args: argparse.Namespace, name: str, encoder: str) -> dict[str, Any
     # the misfit is measured on as many texts as by `spinformer ground`
     given = {"max_length": task.max_length, "bf16": args.bf16, "held_out": HELD_OUT}
     trial = Trial(model, tokenizer, grounded_on, few, **given)
-    usual = {
-        "epochs": task.ground_epochs,
-        "batch_size": task.ground_batch,
-        "subsets": task.ground_subsets,
-        "repeats": task.ground_repeats,
-    }
-    named = {name: getattr(args, name) for name in usual if getattr(args, name, None) is not None}
+    usual = {"epochs": task.ground_epochs, "batch_size": task.ground_batch, "subsets": 8}
+    named = {name: getattr(args, name) for name in usual if getattr(args, name) is not None}
     options = GroundingOptions(**{**(usual if args.limit is None else {}), **named}, seed=args.seed)
     measured = measure_task(task, trial, options, args.runs / f"{name}-game")
     return {

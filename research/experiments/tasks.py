@@ -34,7 +34,7 @@ class Task:
     be learnt, a class, a list of labels or a score; epochs: of fine-tuning; max_length: tokens; passes: what KernelSHAP
     gets for each text; more: files whose texts the classifier is grounded on too, without their labels, and drawn:
     how many of these; splices: of all those texts (`with_splices`, or `with_long_splices` where the texts are long),
-    None for the texts as they are; ground_epochs, ground_batch, ground_subsets, ground_repeats: of grounding.
+    None for the texts as they are; ground_epochs, ground_batch: of grounding.
     """
 
     train: str
@@ -50,8 +50,6 @@ class Task:
     splices: int | None = None
     ground_epochs: int = 4
     ground_batch: int = 256
-    ground_subsets: int = 8
-    ground_repeats: int = 1
 
     @property
     def long(self) -> bool:
@@ -60,7 +58,7 @@ class Task:
 
 
 TASKS: Mapping[str, Task] = {
-    "sst2": Task("sst2_train", "sst2_dev", more=("goemotions_train", "imdb_train"), splices=430_000, ground_epochs=1),
+    "sst2": Task("sst2_train", "sst2_dev", more=("goemotions_train", "imdb_train"), splices=90_000, ground_epochs=3),
     "goemotions": Task(
         *("goemotions_train", "goemotions_test"),
         answer="labels",
@@ -82,12 +80,9 @@ TASKS: Mapping[str, Task] = {
         epochs=6,
         max_length=512,
         passes=1_000,
-        more=("sst2_train",),
-        splices=40_000,
-        ground_epochs=1,
-        ground_batch=32,
-        ground_subsets=4,
-        ground_repeats=2,
+        splices=8_000,
+        ground_epochs=6,
+        ground_batch=64,
     ),
     "snli": Task("snli_train", "snli_test", PAIR),
 }
