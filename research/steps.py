@@ -117,12 +117,16 @@ def _grounding(
     return Step(name or f"grounding-{stage}", tuple(words), folder=folder, uses=uses, gpu=True)
 
 
-def _enough(model: str) -> Step:
+def _enough(model: str, device: str = "") -> Step:
+    """Games of ever more texts; device: "cpu" for fewer of them, on a CPU."""
     task = model.rpartition("/")[2]
     files = {"texts": f"{task}_train", "test": "sst2_dev" if task == "sst2" else f"{task}_test"}
     single = () if task == "snli" else ("--first", "text")
-    more = (*single, "--limit", "32000", "--limits", "500", "2000", "8000", "--count", "30")
-    return _grounding("enough", _in_runs((model,)), *more, name=f"enough-{task}", folder="enough", **files)
+    limits = ("500", "2000") if device else ("500", "2000", "8000")
+    limits = ("--limit", "8000" if device else "32000", "--limits", *limits, "--count", "30")
+    more = (*single, *limits, *(("--device", device) if device else ()))
+    folder = f"enough-{device}" if device else "enough"
+    return _grounding("enough", _in_runs((model,)), *more, name=f"{folder}-{task}", folder=folder, **files)
 
 
 def _attractor(name: str, stage: str, *more: str) -> Step:
@@ -213,6 +217,7 @@ STEPS: tuple[Step, ...] = (
     ),
     Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", makes=TASKS, gpu=True),
     *map(_enough, TASKS),
+    *(_enough(model, "cpu") for model in TASKS),
     Step(
         "architectures",
         (

@@ -108,6 +108,20 @@ def tasks(record: Record) -> str:
     return markdown([*header, "ratio", "leave-one-out ↑", "random", "seconds to ground"], lines)
 
 
+def enough(*records: Record) -> str:
+    """Games of ever more texts, one result for each classifier: their fit, the error of one pass, and their time."""
+    lines = []
+    for record in records:
+        name = record["name"].rpartition("-")[2]
+        for run in record["outcome"]["runs"]:
+            numbers = [f"{number:.3f}" for number in (run["fit"]["pooled"], run["words"], run["pairs"])]
+            lines.append(
+                [TASK_NAMES[name], f"{run['texts']:,}", f"{run['passes']:,}", *numbers, f"{run['seconds']:.0f}"]
+            )
+    header = ["classifier", "texts", "masked passes", "R² of v(C) ↑", "error of words ↓", "error of pairs ↓", "seconds"]
+    return markdown(header, lines)
+
+
 def architectures(record: Record) -> str:
     """Small classifiers of every architecture: how good they are, how well their games fit, and one pass beside
     leave-one-out, which asks for each word.

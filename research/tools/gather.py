@@ -1,9 +1,9 @@
 """Join the runs of several results into one: `python -m research.tools.gather NAME FILE...`.
 
 Use it when the rows of one table were made by several calls of `spinformer reproduce nli`, on different machines, or by
-calls of `spinformer reproduce tasks` or `architectures` that were stopped. A file is the result of a call, or the
-record of one run that a call left in its folder RUNS. Where two files have the same row and seed, or the same task or
-architecture, the later file counts.
+calls of `spinformer reproduce tasks`, `architectures` or `grounding --stage enough` that were stopped. A file is the
+result of a call, or the record of one run that a call left in its folder RUNS. Where two files have the same row and
+seed, the same task or architecture, or as many texts, the later file counts.
 """
 
 import argparse
@@ -37,8 +37,16 @@ def gather_named(results: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return {kind: {name: found[name] for name in KINDS[kind] if name in found}, "sources": _sources(results)}
 
 
+def gather_sizes(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The runs of `grounding --stage enough`, from few texts to many, and the provenance of each result."""
+    runs = {run["texts"]: run for record in results for run in record["outcome"].get("runs", [record["outcome"]])}
+    return {"runs": [runs[texts] for texts in sorted(runs)], "sources": _sources(results)}
+
+
 def kind_of(record: dict[str, Any]) -> str | None:
-    """Which of KINDS a result or the record of one of its rows is; None for the runs of `reproduce nli`."""
+    """Which of KINDS a result or the record of one of its rows is, or "enough"; None for runs of `reproduce nli`."""
+    if record["command"].endswith("--stage enough") or record["name"].startswith("enough-"):
+        return "enough"
     kinds = (kind for kind in KINDS if kind in record["outcome"] or record["command"] == f"spinformer reproduce {kind}")
     return next(kinds, None)
 
@@ -70,7 +78,10 @@ def main() -> None:
         raise SystemExit(f"these are results of different commands: {', '.join(path.name for path in args.files)}")
     if kind is None and any(record["data"] != results[0]["data"] for record in results):
         raise SystemExit(f"these were not trained on the same files: {', '.join(path.name for path in args.files)}")
-    if kind is not None:
+    if kind == "enough":
+        outcome = gather_sizes(results)
+        rows, data = [run["texts"] for run in outcome["runs"]], results[0]["data"]
+    elif kind is not None:
         outcome = gather_named(results, kind)
         rows = list(outcome[kind])
         data = {file: digest for row in outcome[kind].values() for file, digest in row.get("data", {}).items()}

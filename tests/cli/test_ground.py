@@ -49,6 +49,22 @@ def test_a_game_in_the_folder_of_the_model(model, texts, capsys):
     assert (explanation.method, explanation.passes) == ("shapley", 1)
 
 
+def test_a_game_from_a_stream(model, texts, capsys):
+    assert ground(model, texts, "--stream", "--held-out", 8, "--gain", 0.5) == 0
+    shown = capsys.readouterr().out
+    assert "learning from a stream, until twice as many texts bring little" in shown
+    assert "learnt from all 32 texts of the stream" in shown
+    assert "fit of v(C) on 4 unseen texts" in shown  # a tenth
+    assert f"the game is in {model / 'game'}" in shown
+
+
+def test_what_does_not_go_with_a_stream(model, texts, tmp_path, capsys):
+    assert ground(model, texts, "--stream", "--limit", 20) == 2
+    assert "--limit goes with texts in memory; got --limit 20 and --stream" in capsys.readouterr().err
+    assert ground(model, save_rows(tmp_path / "few.jsonl", 9), "--stream") == 2
+    assert "expected at least 10 texts" in capsys.readouterr().err
+
+
 def test_options(model, texts, tmp_path, capsys):
     options = [
         "--masking",
@@ -85,7 +101,7 @@ def test_bad_input(model, texts, tmp_path, capsys):
         ((model, texts), "--held-out must be from 1 to 39, below the number of texts; got 200"),
         ((model, texts, "--limit", 10, "--held-out", 10), "--held-out must be from 1 to 9"),
         ((model, tmp_path / "none.csv"), "none.csv"),
-        ((model, texts, "--held-out", 8, "--epochs", 0), "epochs must be an integer of at least 1; got 0"),
+        ((model, texts, "--held-out", 8, "--epochs", -1), "epochs must be an integer of at least 0; got -1"),
         ((model, texts, "--held-out", 36), "expected at least one batch of 8 texts; got 4"),
     ):
         assert ground(*words) == 2

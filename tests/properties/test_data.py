@@ -13,7 +13,7 @@ import torch
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from spinformer.data import Texts, Words, load_texts, split_words
+from spinformer.data import Texts, TextStream, Words, load_texts, split_words, stream_rows, stream_texts
 from spinformer.data.word_pattern import WORD
 from tests import tiny
 from tests.properties.cases import generator, law, seeds
@@ -125,6 +125,40 @@ def test_texts_in_memory(rows, paired, labelled, seed):
         )
         assert (texts.fingerprint(labelled=labelled_too) == moved.fingerprint(labelled=labelled_too)) == same
     assert len(texts.select([])) == 0
+
+
+@law(
+    "data.TextStream",
+    "data.stream_rows",
+    "data.stream_texts",
+    share=8,
+    rows=st.lists(st.tuples(awkward, awkward), min_size=1, max_size=12),
+    paired=st.booleans(),
+    size=st.integers(1, 14),
+    held=st.integers(1, 3),
+    seed=seeds,
+)
+def test_streams_are_the_texts_in_parts(rows, paired, size, held, seed):
+    """Of an iterable and of a file; what is held out is not read, and nothing else is lost."""
+    kept = [tuple(text.strip() for text in row[: 1 + paired]) for row in rows if row[0].strip() and row[1].strip()]
+    assume(kept)
+    names = ["premise", "hypothesis"] if paired else ["text"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+        path.write_bytes(written("jsonl", names, [list(row) for row in kept]))
+        for stream in (stream_rows([row if paired else row[0] for row in kept]), stream_texts(path)):
+            assert isinstance(stream, TextStream)
+            parts = list(stream.parts(size))
+            assert [len(part) for part in parts[:-1]] == [size] * (len(parts) - 1)
+            assert [pair for part in parts for pair in pairs_of(part)] == kept
+            rest, out = stream.split(held, seed=seed)
+            left = [pair for part in rest.parts(size) for pair in pairs_of(part)]
+            assert sorted(left + ([] if out is None else list(pairs_of(out)))) == sorted(kept)
+            assert (out is None) == (len(kept) < 10)
+
+
+def pairs_of(texts: Texts) -> list[tuple[str, ...]]:
+    return list(zip(*([texts.first] if texts.second is None else [texts.first, texts.second]), strict=True))
 
 
 @law(
@@ -240,6 +274,30 @@ def bad() -> tuple[tuple[Call, str, str], ...]:
             },
         ),
         Call(
+            "stream_texts",
+            lambda **given: list(stream_texts(**given).parts()),
+            lambda seed: {"source": "sample:dev"},
+            {"source": source, "first": name(optional=True), "second": name(optional=True)},
+        ),
+        Call(
+            "stream_rows",
+            lambda **given: list(stream_rows(**given).parts()),
+            lambda seed: {"rows": [{"text": "a man"}]},
+            {
+                "rows": values(
+                    number=3, nothing=None, one_text="ab", numbers=[1, 2], mixed=["a", ("b", "c")], blank=[""]
+                ),
+                "first": name(optional=True),
+                "second": name(optional=True),
+            },
+        ),
+        Call(
+            "TextStream.split",
+            lambda count, size: next(stream_rows(["a", "b"] * 9).split(count)[0].parts(size)),
+            lambda seed: {"count": 2, "size": 3},
+            {"count": count(1), "size": count(1)},
+        ),
+        Call(
             "split_words",
             split_words,
             lambda seed: {"tokenizer": tokenizer(), "texts": Texts(["a man"]), "max_length": 16},
@@ -259,6 +317,6 @@ def test_every_bad_argument_once():
     refused(bad())
 
 
-@law("data.Texts", "data.load_texts", "data.split_words", share=8, place=seeds, number=seeds)
+@law("data.Texts", "data.load_texts", "data.stream_rows", "data.split_words", share=8, place=seeds, number=seeds)
 def test_bad_arguments(place, number):
     refused_at(bad(), place, number)

@@ -10,7 +10,7 @@ from statistics import stdev
 import pytest
 
 from research.paths import RESULTS
-from research.reports import attractor, attractor_text, neurogame, nli, render
+from research.reports import attractor, attractor_text, grounding, neurogame, nli, render
 from research.reports.documents import documents, rendered
 from research.reports.markdown import markdown
 from research.reports.results import RENAMED, read_result
@@ -267,3 +267,21 @@ def test_what_was_measured_is_not_measured_again(tmp_path):
     assert once(seeds=(0, 1), rate=0.5) == {"value": 1, "nothing": None}
     assert once(seeds=(0, 2), rate=0.5)["value"] == 2  # another config
     assert len(calls) == 2
+
+
+def test_games_of_ever_more_texts_are_gathered(tmp_path, monkeypatch):
+    def run(texts, seconds):
+        fit = {"pooled": 0.5, "within": 0.4}
+        return {"texts": texts, "passes": 8 * texts, "seconds": seconds, "fit": fit, "words": 0.3, "pairs": 0.6}
+
+    command = {"command": "spinformer reproduce grounding --stage enough", "config": {}, "directory": tmp_path}
+    records.write("enough-cpu-snli", {"texts": 90, "runs": [run(90, 1.0), run(30, 2.0)]}, data={"f": "0"}, **command)
+    records.write("alone", run(90, 3.0), **command)  # the record of one run
+    words = ["enough-snli", *(str(tmp_path / f"{file}.json") for file in ("enough-cpu-snli", "alone"))]
+    monkeypatch.setattr(sys, "argv", ["gather", *words, "--results", str(tmp_path)])
+    runpy.run_module("research.tools.gather", run_name="__main__")
+    found = records.read("enough-snli", tmp_path)
+    assert [(row["texts"], row["seconds"]) for row in found["outcome"]["runs"]] == [(30, 2.0), (90, 3.0)]
+    assert len(found["outcome"]["sources"]) == 2
+    assert found["config"]["rows"] == [30, 90]
+    assert "| SNLI | 30 | 240 | 0.500 | 0.300 | 0.600 | 2 |" in grounding.enough(found)

@@ -159,18 +159,18 @@ class TestTraining:
         whole = train_game_head(classifier, tokenizer(), texts(), tmp_path / "whole", options)
         import spinformer.training.game_fit as module
 
-        real, calls = module.split_words, []
+        real, calls = module.add_gradients, []
 
         def stop(*args):
             calls.append(1)
-            if len(calls) == 6 * repeats:
+            if len(calls) == 6 * repeats:  # the second time in the middle of what is learnt from again
                 raise KeyboardInterrupt
             return real(*args)
 
-        monkeypatch.setattr(module, "split_words", stop)
+        monkeypatch.setattr(module, "add_gradients", stop)
         with pytest.raises(KeyboardInterrupt):
             train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", options)
-        monkeypatch.setattr(module, "split_words", real)
+        monkeypatch.setattr(module, "add_gradients", real)
         other = GroundingOptions(**SMALL, save_steps=3, repeats=repeats, seed=1)
         with pytest.raises(ValueError, match=r"state\.pt belongs to another run; these differ: options\.seed$"):
             train_game_head(classifier, tokenizer(), texts(), tmp_path / "parts", other, resume=True)

@@ -19,7 +19,7 @@ from spinformer.training.game_fit import Asked, Batch, Updates, batches_of, draw
 from spinformer.training.game_options import GroundingOptions
 
 RISE = 200  # updates in which the rate rises, divided by `warmup`: the end of a stream is not known beforehand
-POWER = 8  # of the average over updates t, in which each counts as t^POWER
+POWER = 8  # of the average over updates t, in which each counts as t (t + 1) ... (t + POWER - 1), about t^POWER
 EVERY = 50  # updates between two looks at the held-out texts
 LEAST = 400  # updates before a run may stop
 COALITIONS = 8  # of each held-out text
@@ -106,7 +106,7 @@ def fit_stream(
             texts = seen
             if updates.done % EVERY == 0:
                 watch.look(averaged, updates.done)
-                over = watch.gain < options.gain
+                over = 0 < options.gain > watch.gain
             if updates.due:
                 updates.save(**kept)
             if over:
@@ -117,12 +117,10 @@ def fit_stream(
         watch.look(averaged, updates.done)
     head.load_state_dict(averaged.state_dict())
     head.eval()
-    reached = f"R² of {watch.history[-1][1]:.3f} on the held-out texts"
+    reached = f"an R² of {watch.history[-1][1]:.3f} on the held-out texts"
     if over:
-        return (
-            f"stopped after {texts:,} texts, at {reached}: the second half of them brought {max(0.0, watch.gain):.3f}"
-        )
-    return f"learnt from all {texts:,} texts of the stream: an {reached}"
+        return f"stopped after {texts:,} texts, at {reached}: the second half of them brought {watch.gain:.3f}"
+    return f"learnt from all {texts:,} texts of the stream: {reached}"
 
 
 def _batches(

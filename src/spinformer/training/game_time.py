@@ -49,9 +49,8 @@ def seconds_per_text(
 def announcement(texts: int, epochs: int, coalitions: int, held_out: int, seconds: float) -> str:
     """What a run will do, and about how long it takes; seconds: for each text and epoch. No epochs: of a stream."""
     if not epochs:
-        return (
-            f"learning from a stream, until twice as many texts bring little: 10,000 take {duration(10_000 * seconds)}"
-        )
+        taken = duration(10_000 * seconds)
+        return f"learning from a stream, until twice as many texts bring little: 10,000 take about {taken}"
     passes = texts * epochs * coalitions + held_out * PASSES
     total = seconds * (texts * epochs + held_out * PASSES / (coalitions + 1))
     return f"learning from {texts:,} texts, {passes:,} masked passes: about {duration(total)}"
