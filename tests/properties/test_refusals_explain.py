@@ -73,21 +73,10 @@ CORPUS = values(
     no_texts=Texts([]),
 )
 LEARN = {
-    **{
-        one: count(1)
-        for one in (
-            "epochs",
-            "batch_size",
-            "subsets",
-            "save_steps",
-            "heads",
-            "dim",
-            "hidden",
-            "readout",
-            "reads",
-        )
-    },
-    **{"learning_rate": number(), "weight_decay": number(0.0, closed=True), "warmup": number(0.0, 1.0, closed=True)},
+    **{one: count(1) for one in ("subsets", "save_steps", "heads", "reads")},
+    **{one: count(0) for one in ("epochs", "batch_size", "repeats", "dim", "hidden", "readout")},
+    **{one: number(0.0, closed=True) for one in ("learning_rate", "weight_decay")},
+    **{one: number(0.0, 1.0, closed=True) for one in ("warmup", "gain")},
     **{
         "masking": name(),
         "form": name(),

@@ -136,7 +136,8 @@ def grounded(tmp_path):
     nli_classifier().save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     texts = save_rows(tmp_path / "texts.jsonl", 40, longest=5)
-    return ["ground", str(folder), str(texts), "--held-out", "8", "--save-steps", "2", "--epochs", "2", *SMALL]
+    often = ["--save-steps", "2", "--epochs", "2", "--repeats", "1"]
+    return ["ground", str(folder), str(texts), "--held-out", "8", *often, *SMALL]
 
 
 def test_states_of_games(grounded, tmp_path, monkeypatch, capsys):

@@ -99,6 +99,26 @@ def test_stopped_and_resumed_to_the_same_head(classifier, tmp_path, quick, monke
     assert not (tmp_path / "parts" / "game" / "state.pt").exists()
 
 
+def test_a_run_that_was_over_learns_no_more(classifier, tmp_path, quick, monkeypatch):
+    """Stopped while its misfit was measured, and resumed: the same weights, and it says the same."""
+    options = {"gain": 0.9, "subsets": 1, "save_steps": 4}
+    said, again = [], []
+    whole = trained(classifier, tmp_path / "whole", stream(), said, **options)
+    assert said[1].startswith("stopped after ")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("spinformer.training.game.measure_misfit", stop)
+        with pytest.raises(KeyboardInterrupt):
+            trained(classifier, tmp_path / "parts", stream(), **options)
+    monkeypatch.setattr(game_stream.Updates, "update", lambda *_: pytest.fail("learnt more"))
+    parts = trained(classifier, tmp_path / "parts", stream(), again, resume=True, **options)
+    assert all(torch.equal(a, b) for a, b in zip(whole.parameters(), parts.parameters(), strict=True))
+    assert again[1] == said[1]
+
+
 def test_the_average_over_updates():
     """Weights of the average of 12 updates: those of t (t + 1) ... (t + POWER - 1), which grow as t^POWER."""
     heads = [torch.nn.Linear(2, 1) for _ in range(12)]

@@ -29,11 +29,11 @@ TOGETHER = 32  # held-out texts at a time
 class Watch:
     """R² = 1 - sum (p_c(C) - q_c(C))² / sum (p_c(C) - mean p_c)², over held-out texts, coalitions C and outputs c
 
-    history: the number of updates and the R² then, in turn.
+    history: the number of updates and the R² then, in turn; texts: how many were learnt from.
     """
 
     def __init__(self, classifier: MaskedClassifier, held_out: Texts, options: GroundingOptions) -> None:
-        self.classifier, self.history = classifier, list[tuple[int, float]]()
+        self.classifier, self.history, self.texts = classifier, list[tuple[int, float]](), 0
         self.parts: list[tuple[Words, Tensor, Tensor]] = []
         for start in range(0, len(held_out), TOGETHER):
             rows = held_out.select(range(start, min(start + TOGETHER, len(held_out))))
@@ -63,13 +63,18 @@ class Watch:
         before = [value for number, value in self.history if 2 * number <= updates]
         return now - before[-1] if before and updates >= LEAST else math.inf
 
+    def over(self, gain: float) -> bool:
+        """Whether the second half brought less than this; never, where it is 0."""
+        return gain > 0 and self.gain < gain
+
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint."""
-        return {"history": list(self.history)}
+        return {"history": list(self.history), "texts": self.texts}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """From a checkpoint."""
         self.history = [(int(number), float(value)) for number, value in state["history"]]
+        self.texts = int(state["texts"])
 
 
 def fit_stream(
@@ -90,23 +95,21 @@ def fit_stream(
     the stream, or when the second half of its updates brought less than `options.gain` of R² on the held-out texts.
     run: what decides the result.
     """
-    if rank_and_world()[1] == 1 and not len(held_out):
-        raise ValueError("expected texts to watch the learning on; got none")
     updates = Updates(head, classifier, options, run, output, "constant", round(RISE / max(options.warmup, 0.01)))
     averaged, watch = deepcopy(head).eval(), Watch(updates.classifier, held_out, options)
     kept = {"averaged": averaged, "watch": watch}
     if resume:
         updates.restore(2**62, **kept)
-    texts, over = 0, False
+    over = watch.over(options.gain)  # of a run that was stopped after its last update
     with updates:
-        batches = _batches(updates, parts, options)
-        for seen, asked, batch in updates.progress(batches, None):
+        batches = () if over else _batches(updates, parts, options)
+        for texts, asked, batch in updates.progress(batches, None):
             updates.update(asked, batch)
             _average(averaged, head, updates.done)
-            texts = seen
+            watch.texts = texts
             if updates.done % EVERY == 0:
                 watch.look(averaged, updates.done)
-                over = 0 < options.gain > watch.gain
+                over = watch.over(options.gain)
             if updates.due:
                 updates.save(**kept)
             if over:
@@ -119,8 +122,8 @@ def fit_stream(
     head.eval()
     reached = f"an R² of {watch.history[-1][1]:.3f} on the held-out texts"
     if over:
-        return f"stopped after {texts:,} texts, at {reached}: the second half of them brought {watch.gain:.3f}"
-    return f"learnt from all {texts:,} texts of the stream: {reached}"
+        return f"stopped after {watch.texts:,} texts, at {reached}: the second half of them brought {watch.gain:.3f}"
+    return f"learnt from all {watch.texts:,} texts of the stream: {reached}"
 
 
 def _batches(
