@@ -32,9 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=int, help="ground on this many texts, drawn at random, as `ground` does (default: on all)"
     )
-    parser.add_argument("--epochs", type=int, help="epochs of grounding (default 8; with --limit 4)")
+    parser.add_argument("--epochs", type=int, help="epochs of grounding (default the task's own)")
     parser.add_argument("--subsets", type=int, help="masked passes of a text and epoch (default 8; with --limit 4)")
-    parser.add_argument("--batch-size", type=int, help="texts in one update of grounding (default 8; with --limit 4)")
+    parser.add_argument("--batch-size", type=int, help="texts in one update of grounding (default the task's own)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default %(default)s)")
     parser.add_argument("--bf16", action="store_true", help="matrix products of masked passes in bfloat16")
     parser.add_argument("--jobs", type=int, default=1, help="tasks at a time (default %(default)s)")

@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         if not first:
             return 0
         explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
-        some = training if isinstance(training, Texts) else next(training.parts())
+        some = training if isinstance(training, Texts) else next(training.parts(len(held_out)))
         learnt = some.select(range(min(len(held_out), len(some))))
         findings = report(explainer, held_out, learnt=learnt)
         findings.save(output)

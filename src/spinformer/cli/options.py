@@ -95,8 +95,7 @@ def text_columns(names: list[str] | None, *, labelled: bool) -> ColumnOptions:
 
 def check_pairs(texts: Texts, classes: Sequence[str]) -> None:
     """A ValueError where plain lines hold one text each and the classes are those of two texts compared."""
-    names = [texts.source, *(name for name, _ in texts.digests)]
-    plain = any(name.endswith((".txt", ".txt.gz")) for name in names)
+    plain = any(name.endswith((".txt", ".txt.gz")) for name in texts.source.split(" + "))
     if plain and not texts.paired and inference_names(classes, paired=True):
         raise ValueError(
             f"{texts.source}: this classifier compares two texts; expected lines of two with a tab between; got one"

@@ -41,13 +41,12 @@ class TextStream:
     def split(self, count: int, *, seed: int = 0) -> tuple["TextStream", Texts | None]:
         """The stream without some texts, and these: at most `count`, and a tenth, of its first PART; None below ten."""
         checks.at_least("count", count, 1)
+        if self.left_out:
+            raise ValueError(f"{self.source} was split before")
         first = next(self.parts(), None)
         if first is None:
             raise ValueError(f"{self.source} has no texts; expected at least one")
-        held = min(count, len(first) // 10)
-        if self.left_out:
-            raise ValueError(f"{self.source} was split before")
-        rows = sorted(Random(seed).sample(range(len(first)), held))
+        rows = sorted(Random(seed).sample(range(len(first)), min(count, len(first) // 10)))
         return replace(self, left_out=frozenset(rows)), first.select(rows) if rows else None
 
     def _rows(self) -> Iterator[tuple[str, ...]]:

@@ -227,8 +227,10 @@ class _Batches(Dataset[Asked | None]):
 
     def __init__(self, tokenizer: Any, texts: Texts, batches: Sequence[Batch], options: GroundingOptions) -> None:
         self.tokenizer, self.texts, self.batches, self.options = tokenizer, texts, batches, options
-        first = {batch.number: place for place, batch in reversed(list(enumerate(batches)))}
-        self.new = set(first.values())
+        first: dict[int, int] = {}
+        for place, batch in enumerate(batches):
+            first.setdefault(batch.number, place)
+        self.new = frozenset(first.values())
 
     def __len__(self) -> int:
         return len(self.batches)
