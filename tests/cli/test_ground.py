@@ -54,6 +54,7 @@ def test_a_game_from_a_stream(model, texts, capsys):
     shown = capsys.readouterr().out
     assert "learning from a stream, until twice as many texts bring little" in shown
     assert "learnt from all 32 texts of the stream" in shown
+    assert "; so few texts teach more without a stream" in shown
     assert "fit of v(C) on 4 unseen texts" in shown  # a tenth
     assert f"the game is in {model / 'game'}" in shown
 

@@ -123,7 +123,8 @@ def fit_stream(
     reached = f"an R² of {watch.history[-1][1]:.3f} on the held-out texts"
     if over:
         return f"stopped after {watch.texts:,} texts, at {reached}: the second half of them brought {watch.gain:.3f}"
-    return f"learnt from all {watch.texts:,} texts of the stream: {reached}"
+    few = "; so few texts teach more without a stream" if updates.done < LEAST else ""
+    return f"learnt from all {watch.texts:,} texts of the stream: {reached}{few}"
 
 
 def _batches(
