@@ -24,6 +24,24 @@ def test_all_coalitions_are_exact_in_any_order() -> None:
         assert not estimate.stderr.any()
 
 
+def test_errors_of_chosen_pairs_are_those_of_all() -> None:
+    """Values, and the errors of the pairs that were asked for; those of others are NaN, the diagonal is 0."""
+    table = smooth_tables(7, 1)[0]
+    design = paired_design(7, 40, torch.tensor(0))
+    first, second = torch.tensor([0, 2]), torch.tensor([3, 6])
+    every, some = (regress(design, table[position(design)], pairs=pairs) for pairs in (None, (first, second)))
+    for name, estimate in every.by_index.items():
+        other = some.by_index[name]
+        torch.testing.assert_close(other.values, estimate.values, rtol=0, atol=0)
+        if estimate.stderr.dim() == 2:
+            torch.testing.assert_close(other.stderr, estimate.stderr, rtol=0, atol=0)
+            continue
+        asked = torch.eye(7, dtype=torch.bool)
+        asked[first, second] = asked[second, first] = True
+        torch.testing.assert_close(other.stderr[0][asked], estimate.stderr[0][asked], rtol=1e-9, atol=0)
+        assert bool(other.stderr[0][~asked].isnan().all())
+
+
 @pytest.mark.parametrize("count", [4, 10, 60, 200])
 def test_values_add_up(count: int) -> None:
     table = smooth_tables(11, 1)[0]

@@ -17,13 +17,13 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.explain import Explainer
 from spinformer.games import Game
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models import attending
 from spinformer.models.attending import FLOOR, RANGE, Attending
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.hidden_states import hidden_states
 from spinformer.models.identity import weights_digest
 from spinformer.models.merged_games import merge
-from spinformer.training.game_fit import draw_coalitions
 from tests import tiny
 
 SIZES = {"heads": 3, "dim": 12, "hidden": 20, "readout": 16, "reads": 2, "form": "attending"}

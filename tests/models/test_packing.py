@@ -14,9 +14,9 @@ from transformers import (
 
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models import NeuroGameForSequenceClassification
 from spinformer.models.masked import MaskedClassifier
-from spinformer.training.game_fit import draw_coalitions
 from tests import tiny
 
 SIZES = {"vocab_size": 18, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}

@@ -8,10 +8,10 @@ import torch
 
 from spinformer.data.streams import TextStream, stream_rows
 from spinformer.data.words import split_words
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training import game_stream
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
-from spinformer.training.game_fit import draw_coalitions
 from spinformer.training.game_options import MANY
 from spinformer.training.game_stream import POWER, Watch
 from tests.tiny import nli_classifier, rows, tokenizer

@@ -1,5 +1,7 @@
 """What `ground` says beforehand."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -36,8 +38,15 @@ def test_a_measured_time_is_that_of_a_batch(tmp_path, monkeypatch):
     clock = iter([10.0, 14.0])
     monkeypatch.setattr(game_time.time, "perf_counter", lambda: next(clock))
     asked = []
-    monkeypatch.setattr(game_time, "add_gradients", lambda *given: asked.append(given[3].shape))
-    assert game_time.seconds_per_text(head, classifier, texts(40), 4, 8, 64) == 4.0 / game_time.TRIED
+
+    def add_gradients(*given, hints):
+        asked.append(given[3].shape)
+        return torch.zeros(1)
+
+    monkeypatch.setattr(game_time, "add_gradients", add_gradients)
+    options = GroundingOptions(**SMALL, subsets=4, max_length=64, repeats=1)
+    assert game_time.seconds_per_text(head, classifier, texts(40), options) == 4.0 / game_time.TRIED
     assert [shape[:2] for shape in asked] == [(1, 4), (game_time.TRIED, 4)]
     clock = iter([10.0, 14.0, 20.0, 21.0])
-    assert game_time.seconds_per_text(head, classifier, texts(40), 4, 8, 64, repeats=3) == 6.0 / game_time.TRIED
+    again = replace(options, repeats=3)
+    assert game_time.seconds_per_text(head, classifier, texts(40), again) == 6.0 / game_time.TRIED

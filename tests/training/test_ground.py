@@ -10,11 +10,12 @@ from safetensors.torch import save_file
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games import exact_values
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers
 from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.training.game import GroundingOptions, train_game_head
-from spinformer.training.game_fit import draw_coalitions
+from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
 from tests.tiny import NLI, bert, rows, tokenizer
@@ -55,6 +56,26 @@ class TestHead:
         values = exact_values(game, "SV")
         ends = game(torch.stack([torch.zeros(game.players), torch.ones(game.players)]).bool())
         torch.testing.assert_close(values.sum(-1), ends[:, 1] - ends[:, 0])
+
+    @pytest.mark.parametrize("form", ["sums", "attending"])
+    def test_the_correction_fades(self, classifier, form):
+        """o(C) = g(C) + e^{-(u(C) - u(N))^2} (o(N) - g(N)), and v of the game is its softmax."""
+        torch.manual_seed(1)
+        sizes = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16}
+        head = GameHead(GameHeadConfig((0, 2), 32, 3, **sizes, form=form, fading=True)).eval()
+        words = split_words(tokenizer(), texts(5), 64)
+        games, drawn = head.games(classifier, words), draw_coalitions(words.mask, 6, seed=2)
+        scores, whole = (games.readout(games.features, part.float()).detach() for part in (drawn, words.mask[:, None]))
+        fading = (-((scores[..., 3:] - whole[..., 3:]) ** 2)).exp()
+        assert 0.0 < float(fading.min()) < 1.0
+        full = classifier(**words.inputs).logits.log_softmax(-1)[:, None]
+        expected = (scores[..., :3] + fading * (full - whole[..., :3])).softmax(-1)
+        torch.testing.assert_close(games.logits(drawn).exp(), expected)
+        target = torch.arange(5) % 3
+        values = games.game(target)(drawn)
+        torch.testing.assert_close(values, expected[torch.arange(5)[:, None], torch.arange(6), target[:, None]])
+        one = games.game(target).evaluate_rows([3], drawn[3:4])
+        torch.testing.assert_close(one[0], values[3], atol=1e-5, rtol=1e-4)
 
     def test_neither_padding_nor_batch_matters(self, classifier, head):
         data = texts(6)
@@ -161,11 +182,11 @@ class TestTraining:
 
         real, calls = module.add_gradients, []
 
-        def stop(*args):
+        def stop(*args, **named):
             calls.append(1)
             if len(calls) == 6 * repeats:  # the second time in the middle of what is learnt from again
                 raise KeyboardInterrupt
-            return real(*args)
+            return real(*args, **named)
 
         monkeypatch.setattr(module, "add_gradients", stop)
         with pytest.raises(KeyboardInterrupt):
@@ -186,10 +207,10 @@ class TestTraining:
 
         real, seen = module.add_gradients, []
 
-        def watch(head, masked, words, drawn, memory, number):
+        def watch(head, masked, words, drawn, memory, number, hints):
             before = masked.passes
-            loss = real(head, masked, words, drawn, memory, number)
-            answers = memory.answers[number, 0].tolist()
+            loss = real(head, masked, words, drawn, memory, number, hints)
+            answers = [part.tolist() for part in memory.answers[number, 0]]
             seen.append((words.inputs["input_ids"].tolist(), drawn.tolist(), answers, masked.passes - before))
             return loss
 
@@ -206,12 +227,15 @@ class TestTraining:
         config = GameHeadConfig((0, 1), 32, 3, model=weights_digest(classifier), heads=2, dim=8, form=form)
         head, masked = GameHead(config).eval(), MaskedClassifier(classifier, tokenizer())
         words = split_words(tokenizer(), texts(6), 64)
+        hints = HintMap.measured(head, masked, texts(6), GroundingOptions(max_length=64))
+        learnt = [*head.parameters(), *hints.parameters()]
         drawn, found = draw_coalitions(words.mask, 4, seed=1), []
-        for memory in (None, Memory(), Memory(room=0)):
+        for memory in (None, Memory.on(classifier.device), Memory(room=0)):
             for _ in range(1 if memory is None else 2):
-                head.zero_grad()
-                loss = add_gradients(head, masked, words, drawn, memory)
-                found.append([torch.tensor(loss), *(part.grad.clone() for part in head.parameters())])
+                for part in learnt:
+                    part.grad = None
+                loss = add_gradients(head, masked, words, drawn, memory, hints=hints)
+                found.append([loss, *(part.grad.clone() for part in learnt)])
             assert memory is None or bool(memory.states) == (memory.room > 0)
         for one in found[1:]:
             assert all(torch.equal(a, b) for a, b in zip(one, found[0], strict=True))

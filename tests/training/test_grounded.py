@@ -8,6 +8,7 @@ from spinformer.data.words import split_words
 from spinformer.explain.explainer import Explainer
 from spinformer.explain.grounded import GroundedClassifier, find_game_head
 from spinformer.games import exact_values
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models import NeuroGameForSequenceClassification
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.models.predicted_games import PredictedGames
@@ -15,7 +16,6 @@ from spinformer.training.classifier.grounded_objective import grounded_loss
 from spinformer.training.classifier.recipe import ClassifierRecipe
 from spinformer.training.classifier.train import train_classifier
 from spinformer.training.game import GroundingOptions, train_game_head
-from spinformer.training.game_fit import draw_coalitions
 from tests.tiny import save_rows
 from tests.tiny import tokenizer as tiny_tokenizer
 

@@ -10,10 +10,12 @@ from spinformer._base import processes
 from spinformer.cli import main
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training import game_loss
-from spinformer.training.game_fit import draw_coalitions
+from spinformer.training.game_hints import HintMap
+from spinformer.training.game_options import GroundingOptions
 from tests.several import run_in_two
 from tests.tiny import nli_classifier, rows, tokenizer
 
@@ -46,9 +48,11 @@ def test_gradients_of_all_processes_are_those_of_one(monkeypatch, world):
     texts = Texts([row["premise"] for row in pairs], [row["hypothesis"] for row in pairs])
     words = split_words(tokenizer(), texts, 64)
     coalitions = draw_coalitions(words.mask, 3, seed=0)
-    loss = game_loss.add_gradients(head, classifier, words, coalitions)
-    whole = [parameter.grad.clone() for parameter in head.parameters()]
-    sums = [torch.zeros(1), *(torch.zeros_like(parameter) for parameter in head.parameters())]
+    hints = HintMap.measured(head, classifier, texts, GroundingOptions(max_length=64))
+    learnt = [*head.parameters(), *hints.parameters()]
+    loss = game_loss.add_gradients(head, classifier, words, coalitions, hints=hints)
+    whole = [parameter.grad.clone() for parameter in learnt]
+    sums = [torch.zeros(1), *(torch.zeros_like(parameter) for parameter in learnt)]
 
     def collect(tensors):
         for total, tensor in zip(sums, tensors, strict=True):
@@ -56,10 +60,11 @@ def test_gradients_of_all_processes_are_those_of_one(monkeypatch, world):
 
     monkeypatch.setattr(game_loss, "sum_over_processes", collect)
     for rank in range(world):
-        head.zero_grad(set_to_none=True)
+        for parameter in learnt:
+            parameter.grad = None
         monkeypatch.setattr(game_loss, "rank_and_world", lambda rank=rank: (rank, world))
-        game_loss.add_gradients(head, classifier, words, coalitions)
-    assert float(sums[0]) == pytest.approx(loss, rel=1e-5)
+        game_loss.add_gradients(head, classifier, words, coalitions, hints=hints)
+    assert float(sums[0]) == pytest.approx(float(loss), rel=1e-5)
     for found, expected in zip(sums[1:], whole, strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 

@@ -41,6 +41,7 @@ HELP = {
     "warmup": "part of the updates in which the learning rate rises",
     "masking": "how words are hidden",
     "max_length": "tokens read; longer texts are cut; 0 for as many as the model takes",
+    "hints": "weight of the hidden states that are learnt beside the answers; 0 learns the answers alone",
     "form": "readout of the game head: sums are quicker, attending is more exact",
     "layers": "hidden states that the game head reads",
     "heads": "attention heads of the readout, or weighted sums",

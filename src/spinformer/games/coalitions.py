@@ -35,3 +35,16 @@ def members(scores: Tensor, sizes: Tensor, mask: Tensor) -> Tensor:
     """
     rank = scores.masked_fill(~mask[:, None], 2.0).argsort(dim=-1, stable=True).argsort(dim=-1)
     return (rank < sizes[..., None]) & mask[:, None]
+
+
+def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
+    """(B, count, W) coalitions of the words in `mask`, (B, W): the size uniform from 0 to all words, then the members.
+
+    The same on every device.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    present = mask.cpu()
+    rows, width = present.shape
+    sizes = uniform_sizes(torch.rand(rows, count, generator=generator), present.sum(-1))
+    scores = torch.rand(rows, count, width, generator=generator)
+    return members(scores, sizes, present).to(mask.device)

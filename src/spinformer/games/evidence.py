@@ -34,29 +34,43 @@ ROUNDS = 2
 
 
 def regress(
-    coalitions: Tensor, values: Tensor, *, weights: Tensor | None = None, scale: float | None = None
+    coalitions: Tensor,
+    values: Tensor,
+    *,
+    weights: Tensor | None = None,
+    scale: float | None = None,
+    pairs: tuple[Tensor, Tensor] | None = None,
 ) -> GameValues:
     """All of GAME_INDICES of one game, as a batch of one, from v of these coalitions, (K, n) and (K,).
 
     The first coalition is the empty one; where all 2^n are there, in whatever order, values are exact.
 
     weights: of the players (`player_weights`); without them they are taken from the values themselves, in ROUNDS.
-    scale: a guess at the standard deviation of a Shapley value before anything is asked; None for no guess.
+    scale: a guess at the standard deviation of a Shapley value before anything is asked; None for no guess. pairs: the
+    players i and j of the pairs whose standard errors are wanted, those of others are NaN; None for all, which takes
+    most of the time where players are many.
     """
     count, players = coalitions.shape
     if count == 2 ** min(players, 62):
         return _exact(coalitions, values)
     if weights is not None:
-        return _regress(coalitions, values, weights, scale)
+        return _regress(coalitions, values, weights, scale, pairs)
     found = _regress(coalitions, values, None, scale, learn=False)
     for rounds in range(1, ROUNDS + 1):
         active = player_weights(found.activity[0])
-        found = _regress(coalitions, values, active, scale, learn=rounds == ROUNDS)
+        last = rounds == ROUNDS
+        found = _regress(coalitions, values, active, scale, pairs if last else None, learn=last)
     return found
 
 
 def _regress(
-    coalitions: Tensor, values: Tensor, weights: Tensor | None, scale: float | None, *, learn: bool = True
+    coalitions: Tensor,
+    values: Tensor,
+    weights: Tensor | None,
+    scale: float | None,
+    pairs: tuple[Tensor, Tensor] | None = None,
+    *,
+    learn: bool = True,
 ) -> GameValues:
     players, row = coalitions.shape[1], values.double().cpu()[None]
     part = coalitions[:CHOOSE]
@@ -69,7 +83,7 @@ def _regress(
     amplitude = math.sqrt(_amplitude(quadrature, row, coefficients, scale))
     estimates, whole = {}, coalitions.all(1).cpu()
     for name in GAME_INDICES:
-        mean, stderr = quadrature.values(name, coefficients), amplitude * quadrature.deviations(name)[None]
+        mean, stderr = quadrature.values(name, coefficients), amplitude * quadrature.deviations(name, pairs)[None]
         if name == "SV" and bool(whole.any()):
             mean = share_out(mean, row[:, whole].squeeze(1) - row[:, 0])
         estimates[name] = _estimate(mean, stderr, len(coalitions))

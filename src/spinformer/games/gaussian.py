@@ -146,10 +146,20 @@ class Quadrature(Prior):
         """The posterior mean of v of other coalitions, (..., M, n): (..., B, M)."""
         return coefficients @ self.covariance(2 * coalitions.double() - 1).mT
 
-    def deviations(self, index: str) -> Tensor:
-        """The posterior standard deviation of an index for t = 1: (..., n) or (..., n, n), 0 on the diagonal."""
-        deviation = self.variances(index).sqrt()
-        return symmetric(deviation, self.ratios.shape[-1]) if _coins(index).order == 2 else deviation
+    def deviations(self, index: str, pairs: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        """The posterior standard deviation of an index for t = 1: (..., n) or (..., n, n), 0 on the diagonal.
+
+        pairs: those of these pairs alone, NaN elsewhere.
+        """
+        if _coins(index).order == 1:
+            return self.variances(index).sqrt()
+        deviation, players = self.variances(index, pairs).sqrt(), self.ratios.shape[-1]
+        if pairs is None:
+            return symmetric(deviation, players)
+        matrix = deviation.new_full((*deviation.shape[:-1], players, players), torch.nan)
+        matrix.diagonal(dim1=-2, dim2=-1).zero_()
+        matrix[..., pairs[0], pairs[1]] = matrix[..., pairs[1], pairs[0]] = deviation
+        return matrix
 
     def variances(self, index: str, pairs: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """The posterior variance of an index for t = 1: (..., n), or (..., pairs), of all i < j or of these."""

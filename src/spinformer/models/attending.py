@@ -176,15 +176,26 @@ class AttendingReadout(nn.Module):
             nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, config.readout), nn.GELU(), nn.Linear(config.readout, dim))
             for _ in reads
         )
-        self.last = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, config.classes))
+        self.last = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, config.scores))
 
     @full_precision
     def forward(self, features: Attending, members: Tensor) -> Tensor:
-        """(B, K, classes) of coalitions, (B, K, W) numbers 0 or 1."""
+        """(B, K, scores) of coalitions, (B, K, W) numbers 0 or 1."""
+        return self.scores(self.states(features, members))
+
+    @full_precision
+    def states(self, features: Attending, members: Tensor) -> Tensor:
+        """z_L, (B, K, d)."""
         return self.read(features, members, *features.sums(members))
 
+    @full_precision
+    def scores(self, states: Tensor) -> Tensor:
+        """g, from z_L."""
+        scores: Tensor = self.last(states)
+        return scores
+
     def read(self, features: Attending, members: Tensor, total: Tensor, moved: Tensor) -> Tensor:
-        """From the sums over the members of each coalition: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
+        """z_L, (B, K, d), from the sums over the members: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
         mixed = moved.unflatten(-1, (self.heads, -1)) / total[..., None]
         inner = functional.gelu(mixed.flatten(3) + features.words[:, None])  # h, (B, K, W, d)
         inner = inner.unflatten(-1, (self.heads, -1))  # (B, K, W, H, d / H)
@@ -197,8 +208,7 @@ class AttendingReadout(nn.Module):
             total = weight.sum(2) + FLOOR
             read = (weight[..., None] * inner).sum(2) / total[..., None]
             state = self.move(step, state, read, total)
-        scores: Tensor = self.last(state)
-        return scores
+        return state
 
     def ask(self, step: int, state: Tensor) -> Tensor:
         """Q_l z_l, (..., H, d / H), of states (..., d)."""

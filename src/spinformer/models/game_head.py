@@ -40,7 +40,8 @@ class GameHeadConfig:
     classifier; form: of the readout, "sums" (`Readout`) or "attending" (`AttendingReadout`, more exact and dearer);
     heads: H; dim: of the values of all H together; hidden, readout: widths of the two networks; reads: how often the
     query of the attending form reads the words; dropout: of the readout of sums; masking: how words were hidden; model:
-    digest of the classifier that the game head belongs to; outputs: what the classifier puts out
+    digest of the classifier that the game head belongs to; fading: whether the correction that makes v(N) exact fades
+    with the words that are hidden (`anchored`), not so in games of before; outputs: what the classifier puts out
     (`spinformer.models.outputs`); scale: of its scores, in whose units g is, 1 for probabilities; texts: 1 or 2, how
     many texts the classifier reads, 0 where that was not kept.
     """
@@ -60,6 +61,17 @@ class GameHeadConfig:
     outputs: Outputs = "classes"
     scale: float = 1.0
     texts: int = 0
+    fading: bool = False
+
+    @property
+    def scores(self) -> int:
+        """Numbers that the readout gives for each coalition: one for each class and, where it fades, one for that."""
+        return self.classes + self.fading
+
+    @property
+    def state_width(self) -> int:
+        """Numbers that the last layers of the readout see of each coalition."""
+        return self.dim if self.form == "attending" else self.readout
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -124,29 +136,41 @@ class Readout(nn.Module):
             nn.Dropout(config.dropout),
             nn.Linear(config.readout, config.readout),
             nn.GELU(),
-            nn.Linear(config.readout, config.classes),
+            nn.Linear(config.readout, config.scores),
         )
 
     @full_precision
     def forward(self, features: Tensor, members: Tensor) -> Tensor:
-        """(B, K, classes) of coalitions, (B, K, W) numbers 0 or 1, of words with these features, (B, W, dim + H)."""
+        """(B, K, scores) of coalitions, (B, K, W) numbers 0 or 1, of words with these features, (B, W, dim + H)."""
+        return self.scores(self.states(features, members))
+
+    @full_precision
+    def states(self, features: Tensor, members: Tensor) -> Tensor:
+        """What the last layer of g sees, (B, K, readout)."""
         value, weight = (members @ features).float().split([self.config.dim, self.config.heads], -1)
         weight = weight.clamp_min(0) + FLOOR
         mean = value.unflatten(-1, (self.config.heads, -1)) / weight[..., None]  # (..., H, dim / H)
-        scores: Tensor = self.layers(torch.cat([mean.flatten(-2), weight.log()], -1))
+        states: Tensor = self.layers[:-1](torch.cat([mean.flatten(-2), weight.log()], -1))
+        return states
+
+    @full_precision
+    def scores(self, states: Tensor) -> Tensor:
+        """The last layer of g."""
+        scores: Tensor = self.layers[-1](states)
         return scores
 
 
 class GameHead(nn.Module):
-    """o(C) = log p(N) + g(C) - g(N),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
+    """o(C) = g(C) + w(C) (log p(N) - g(N)),   p(C) = softmax(o(C)),   v_c(C) = p_c(C)
 
     For a classifier of several labels o(N) are its logits and p is their sigmoid; for one of scores o(N) and p are the
     scores, and g is in units of their spread.
 
-    g(C): what the readout makes of the words C, with what the map took from one pass over the full text; N: all words.
-    So v_c(C), the classifier's probability of class c when it reads the words C alone, is predicted for every C from
-    one pass, and v(N) is the classifier's answer exactly. v is bounded, as section 3.2 of the NeuroGame paper asks of a
-    characteristic function. In the form "sums" it is a function of the coalition's sum, as there (NGT Eq. 2: f(|sum|));
+    g(C): what the readout makes of the words C, with what the map took from one pass over the full text; N: all words;
+    w(C): 1 for all words, and where the head is `fading` less for coalitions that are unlike them (`anchored`). So
+    v_c(C), the classifier's probability of class c when it reads the words C alone, is predicted for every C from one
+    pass, and v(N) is the classifier's answer exactly. v is bounded, as section 3.2 of the NeuroGame paper asks of a
+    characteristic function. In the form "sums" g is a function of the coalition's sum, as there (NGT Eq. 2: f(|sum|));
     in the form "attending" the words of C read each other first. misfit: how far its values are from the classifier's
     own, None where that was not measured; probe: how the classifier behaves (`spinformer.models.identity`), so that it
     is known again in another precision, None where that was not kept.
@@ -174,7 +198,7 @@ class GameHead(nn.Module):
         words = words.to(logits.device)
         config, features = self.config, self.map(hidden_states, words)
         full = offsets_of(logits, config.outputs)
-        return PredictedGames(self.readout, features, full, words.mask, config.outputs, config.scale)
+        return PredictedGames(self.readout, features, full, words.mask, config.outputs, config.scale, config.fading)
 
     def save(self, folder: Path, *, rounded: bool = False) -> None:
         """Into `folder`/game: weights, configuration, the measured misfit, and how the classifier behaves.

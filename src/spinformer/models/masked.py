@@ -13,12 +13,16 @@ from spinformer._base.choices import Masking
 from spinformer._base.shared_state import attention_of_any_shape, evaluation_mode
 from spinformer.data.words import Words
 from spinformer.games.game import Game
+from spinformer.models.hidden_states import hidden_states
+from spinformer.models.hints import hints_of
 from spinformer.models.leaks import sees_hidden_tokens
 from spinformer.models.outputs import answers_of, check_target, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
 
 # From the inputs of some rows, (R, n) each, and which of their tokens are visible, (R, n), to the inputs for the model.
 Hide = Callable[[dict[str, Tensor], Tensor], dict[str, Tensor]]
+# From the inputs of some rows to what is wanted of each of them.
+Read = Callable[[dict[str, Tensor]], tuple[Tensor, ...]]
 
 BATCH_SIZE = 256
 ROW_TOKENS = 128  # tokens of a row for which `batch_size` counts on a GPU
@@ -87,22 +91,25 @@ class MaskedClassifier:
 
     def probabilities(self, words: Words, coalitions: Tensor) -> Tensor:
         """(B, K, classes), float32, for coalitions of words, (B, K, W) booleans."""
-        checks.instance("words", words, Words)
-        checks.instance("coalitions", coalitions, Tensor)
-        if coalitions.dim() != 3:
-            raise ValueError(f"coalitions must have shape (B, K, W); got {tuple(coalitions.shape)}")
-        checks.shape("coalitions", coalitions, (len(words.counts), coalitions.shape[1], words.mask.shape[1]))
-        budget = coalitions.shape[1]
-        texts = torch.arange(len(words.counts), device=coalitions.device).repeat_interleave(budget)
-        rows = self.row_probabilities(words, texts, coalitions.flatten(0, 1))
-        return rows.unflatten(0, (-1, budget))  # (B, K, classes)
+        rows = self.row_probabilities(words, *_rows_of(words, coalitions))
+        return rows.unflatten(0, coalitions.shape[:2])
 
-    @torch.no_grad()
+    def probabilities_and_hints(self, words: Words, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+        """`probabilities`, and what the layers made of each coalition, (B, K, parts, d) (`spinformer.models.hints`)."""
+        rows = self._row_answers(words, *_rows_of(words, coalitions), self._read_hints)
+        answers, hints = (part.unflatten(0, coalitions.shape[:2]) for part in rows)
+        return answers, hints
+
     def row_probabilities(self, words: Words, texts: Tensor, coalitions: Tensor) -> Tensor:
         """(R, classes), float32, for R coalitions, (R, W) booleans, of the texts with these numbers, (R,).
 
         As `probabilities`, where the texts have different numbers of coalitions.
         """
+        return self._row_answers(words, texts, coalitions, self._read_answers)[0]
+
+    @torch.no_grad()
+    def _row_answers(self, words: Words, texts: Tensor, coalitions: Tensor, read: Read) -> tuple[Tensor, ...]:
+        """What `read` makes of the inputs of each coalition."""
         checks.instance("words", words, Words)
         checks.instance("coalitions", coalitions, Tensor)
         if coalitions.dtype != torch.bool:
@@ -113,10 +120,10 @@ class MaskedClassifier:
         owner, real = words.owner[texts], words.inputs["attention_mask"][texts].bool()
         visible = torch.where(owner >= 0, coalitions.gather(1, owner.clamp_min(0)), real)  # (R, n)
         with evaluation_mode(self.model), attention_of_any_shape:
-            return self._evaluated(words, texts, visible, real)
+            return self._evaluated(words, texts, visible, real, read)
 
-    def _evaluated(self, words: Words, texts: Tensor, visible: Tensor, real: Tensor) -> Tensor:
-        """`row_probabilities` of tokens that are visible, (R, n), among the real ones, (R, n)."""
+    def _evaluated(self, words: Words, texts: Tensor, visible: Tensor, real: Tensor, read: Read) -> tuple[Tensor, ...]:
+        """`_row_answers` of tokens that are visible, (R, n), among the real ones, (R, n)."""
         device = self.device
         self._decide(words, texts, visible, real)
         # Rows of like length together, without the columns at the end that are padding in all of them.
@@ -128,10 +135,17 @@ class MaskedClassifier:
             inputs = {name: value[texts[rows], :columns] for name, value in words.inputs.items()}
             inputs = self._masked(inputs, visible[rows, :columns], tokens)
             with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
-                parts.append(answers_of(self.model(**inputs).logits, self.outputs))
+                parts.append(read(inputs))
         self.passes += len(texts)
-        probabilities = torch.cat(parts)
-        return torch.empty_like(probabilities).index_copy_(0, order, probabilities)
+        joined = (torch.cat(part) for part in zip(*parts, strict=True))
+        return tuple(torch.empty_like(part).index_copy_(0, order, part) for part in joined)
+
+    def _read_answers(self, inputs: dict[str, Tensor]) -> tuple[Tensor]:
+        return (answers_of(self.model(**inputs).logits, self.outputs),)
+
+    def _read_hints(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        logits, states = hidden_states(self.model, inputs)
+        return answers_of(logits, self.outputs), hints_of(states, inputs.get("attention_mask"))
 
     def full_probabilities(self, words: Words) -> Tensor:
         """(B, classes) for the full texts."""
@@ -194,6 +208,17 @@ class MaskedClassifier:
             rows = slice(0, CPU_ROWS[1])
             inputs = {name: value[texts[rows]] for name, value in words.inputs.items()}
             self.packs = same_answers(self.model, self.outputs, inputs, visible[rows], self._padding, self.offset)
+
+
+def _rows_of(words: Words, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+    """Coalitions of words, (B, K, W), as rows: the number of the text of each, (B K,), and the coalition, (B K, W)."""
+    checks.instance("words", words, Words)
+    checks.instance("coalitions", coalitions, Tensor)
+    if coalitions.dim() != 3:
+        raise ValueError(f"coalitions must have shape (B, K, W); got {tuple(coalitions.shape)}")
+    checks.shape("coalitions", coalitions, (len(words.counts), coalitions.shape[1], words.mask.shape[1]))
+    texts = torch.arange(len(words.counts), device=coalitions.device).repeat_interleave(coalitions.shape[1])
+    return texts, coalitions.flatten(0, 1)
 
 
 def _checked(inputs: Any, rows: int) -> dict[str, Tensor]:

@@ -80,7 +80,7 @@ class MergedReadout:
 
     @full_precision
     def _by_player(self, features: Attending, words: Tensor, total: Tensor, moved: Tensor) -> Tensor:
-        scores: Tensor = self.readout.read(features, words, total, moved)
+        scores: Tensor = self.readout.scores(self.readout.read(features, words, total, moved))
         return scores
 
 

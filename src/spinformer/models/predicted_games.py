@@ -1,7 +1,7 @@
 """The games that a game head predicts for a batch of texts."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -25,16 +25,17 @@ LEAST = 16
 @dataclass(frozen=True)
 class PredictedGames:
     """The predicted games of B texts. readout: g, from features and coalitions; features: what it needs of the texts;
-    full: o(N), (B, classes), log p(N) for one of several classes; mask: (B, W), true for real words; outputs, scale:
-    as in `GameHeadConfig`.
+    full: o(N), (B, classes), log p(N) for one of several classes; mask: (B, W), true for real words; outputs, scale,
+    fading: as in `GameHeadConfig`.
     """
 
-    readout: Callable[[Any, Tensor], Tensor]
+    readout: Any
     features: Any
     full: Tensor
     mask: Tensor
     outputs: Outputs = "classes"
     scale: float = 1.0
+    fading: bool = False
 
     @property
     def answers(self) -> Tensor:
@@ -55,16 +56,41 @@ class PredictedGames:
     @full_precision
     def logits(self, coalitions: Tensor) -> Tensor:
         """o(C), (B, K, classes), of coalitions of words (B, K, W); log p(C) for one of several classes."""
+        return self._logits(self.readout(self.features, self._after_all(coalitions)))
+
+    @full_precision
+    def logits_and_states(self, coalitions: Tensor) -> tuple[Tensor, Tensor]:
+        """`logits`, and what the last layers of g see, (B, K, d)."""
+        states = self.readout.states(self.features, self._after_all(coalitions))
+        return self._logits(self.readout.scores(states)), states[:, 1:]
+
+    def _after_all(self, coalitions: Tensor) -> Tensor:
+        """All words, and then these coalitions, (B, 1 + K, W) numbers 0 or 1."""
         members = (coalitions.to(self.mask.device) & self.mask[:, None]).to(self.full)
-        both = self.readout(self.features, torch.cat([self.mask[:, None].to(members), members], 1))
-        return offsets_of(self.full[:, None] + self.scale * (both[:, 1:] - both[:, :1]), self.outputs)
+        return torch.cat([self.mask[:, None].to(members), members], 1)
+
+    def _logits(self, scores: Tensor) -> Tensor:
+        return offsets_of(self.anchored(scores[:, 1:], scores[:, :1]), self.outputs)
+
+    def anchored(self, scores: Tensor, whole: Tensor) -> Tensor:
+        """o(C) = s g(C) + w(C) (o(N) - s g(N)),   w(C) = e^{-(u(C) - u(N))^2} where it fades, else 1
+
+        From what the readout says of coalitions, (B, K, scores), and of all words, (B, 1, scores); u: the last of them;
+        s: the scale. So o(N) is the classifier's own, and what g is off by there is corrected elsewhere as far as
+        it is the same error.
+        """
+        if not self.fading:
+            return self.scale * scores + (self.full[:, None] - self.scale * whole)
+        weight = (-(scores[..., -1:] - whole[..., -1:]).square()).exp()
+        own, at_all = self.scale * scores[..., :-1], self.scale * whole[..., :-1]
+        return own + weight * (self.full[:, None] - at_all)
 
     def select(self, rows: Sequence[int], words: int) -> "PredictedGames":
         """The games of these texts, whose first `words` columns hold all of their words."""
         whole = self.features
         features = whole[rows, :words] if isinstance(whole, Tensor) else whole.select(rows, words)
         mask = self.mask[rows, :words]
-        return PredictedGames(self.readout, features, self.full[rows], mask, self.outputs, self.scale)
+        return replace(self, features=features, full=self.full[rows], mask=mask)
 
     def game(self, target: Tensor | None = None) -> "PredictedGame":
         """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names.
@@ -81,7 +107,7 @@ class PredictedGame(Game):
         self.games, self.target, self.mask = games, target, games.mask
         self.batch, self.players = games.mask.shape
         self.batched, self.dtype, self.device = True, games.full.dtype, games.full.device
-        self.offset: Tensor | None = None
+        self.whole: Tensor | None = None
 
     @full_precision
     def evaluate(self, coalitions: Tensor) -> Tensor:
@@ -104,7 +130,7 @@ class PredictedGame(Game):
             quick = (words >= 0).all(1).cpu()
         values = members.new_empty(len(members), len(sets))
         if bool(quick.any()):
-            scores = toggled_scores(readout, features, members, words[quick.to(words.device)])  # type: ignore[arg-type]
+            scores = toggled_scores(readout, features, members, words[quick.to(words.device)])
             values[:, quick] = one._from_scores([scores.flatten(0, 1)[None]]).view(len(members), -1)
         if not bool(quick.all()):  # what `one` prepares is kept for all of them
             values[:, ~quick] = Game.toggled(one, 0, coalitions, sets[~quick.to(sets.device)])
@@ -116,12 +142,12 @@ class PredictedGame(Game):
         return max(1, LEAST // self.batch, BLOCK[self.device.type == "cpu"] // max(1, width))
 
     def _from_scores(self, scores: Sequence[Tensor]) -> Tensor:
-        """v, (B, K), from g, (B, k, classes), of blocks of coalitions."""
+        """v, (B, K), from what the readout says of blocks of coalitions, (B, k, scores)."""
         games = self.games
-        if self.offset is None or torch.is_grad_enabled():
-            whole = games.mask[:, None].to(games.full)
-            self.offset = games.full[:, None] - games.scale * games.readout(games.features, whole)  # o(N) - g(N)
-        parts = [value_of(answers_of(games.scale * part + self.offset, games.outputs), self.target) for part in scores]
+        if self.whole is None or torch.is_grad_enabled():
+            self.whole = games.readout(games.features, games.mask[:, None].to(games.full))
+        anchored = [games.anchored(part, self.whole) for part in scores]
+        parts = [value_of(answers_of(part, games.outputs), self.target) for part in anchored]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
     def evaluate_rows(self, rows: Sequence[int], coalitions: Tensor) -> Tensor:
@@ -132,7 +158,7 @@ class PredictedGame(Game):
         if len(rows) == self.batch:
             return self
         part = PredictedGame(self.games.select(rows, self.players), self.target[rows])
-        part.offset = None if self.offset is None else self.offset[rows]
+        part.whole = None if self.whole is None else self.whole[rows]
         return part
 
 

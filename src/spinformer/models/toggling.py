@@ -60,8 +60,7 @@ def _toggled(
         mass = mass + new.sum(-1) + FLOOR
         read = (read + (new[..., None] * came).sum(2)) / mass[..., None]
         state = readout.move(step, state, read.transpose(0, 1), mass.mT)
-    scores: Tensor = readout.last(state)
-    return scores
+    return readout.scores(state)
 
 
 class _States:

@@ -99,20 +99,22 @@ def measure_misfit(
 
 def _rows(values: GameValues, weights: Tensor, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
     """For each index, what all passes and REFINED of them say of v - g."""
-    full = regress(design, error, weights=weights)
-    known = len(design) == 2 ** min(design.shape[1], 62)
+    players = design.shape[1]
+    first, second = torch.triu_indices(players, players, 1)
+    kept = torch.linspace(0, len(first) - 1, min(PAIRS, len(first))).long()
+    pairs = first[kept], second[kept]
+    full = regress(design, error, weights=weights, pairs=pairs)
+    known = len(design) == 2 ** min(players, 62)
     sizes = [min(count, len(design) // 2) for count in REFINED]
-    parts = [full if known else regress(design[:size], error[:size], weights=weights) for size in sizes]
-    mask = torch.ones(1, design.shape[1], dtype=torch.bool)
+    parts = [full if known else regress(design[:n], error[:n], weights=weights, pairs=pairs) for n in sizes]
+    mask = torch.ones(1, players, dtype=torch.bool)
     rows = {}
     for name in GAME_INDICES:
         x = features(name, values, confidence, mask)[0]
         estimates = [each.by_index[name] for each in (full, *parts)]
         columns = [part[0].double() for each in estimates for part in (each.values, each.stderr)]
         if x.dim() == 3:
-            first, second = torch.triu_indices(len(x), len(x), 1)
-            kept = torch.linspace(0, len(first) - 1, min(PAIRS, len(first))).long()
-            x, *columns = (part[first[kept], second[kept]] for part in (x, *columns))
+            x, *columns = (part[pairs] for part in (x, *columns))
         mean, deviation, *after = columns
         errors, stderr = torch.stack([mean - part for part in after[::2]]), torch.stack(after[1::2])
         rows[name] = Row(x, mean, deviation, errors, stderr)

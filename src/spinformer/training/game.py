@@ -101,8 +101,7 @@ def _train_game_head(
             Checkpoint(output / FOLDER / STATE, {}).remove()  # of a run that was killed while it did so
             return GameHead.load(output, model).to(classifier.device)
         if announce is not None:
-            sizes = options.subsets, options.batch_size, options.max_length, options.repeats
-            seconds = seconds_per_text(head, classifier, texts, *sizes)
+            seconds = seconds_per_text(head, classifier, texts, options)
             held = 0 if held_out is None else len(held_out)
             epochs = options.epochs if isinstance(source, Texts) else 0
             announce(announcement(len(texts), epochs, options.subsets, held, seconds))
@@ -173,4 +172,4 @@ def _config(model: Any, options: GroundingOptions, texts: Texts, outputs: Output
     sizes = {name: getattr(options, name) for name in names} | {"outputs": outputs, "scale": scale}
     sizes["texts"] = 2 if texts.paired else 1
     classes = int(model.config.num_labels)
-    return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), **sizes)
+    return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), fading=True, **sizes)

@@ -1,6 +1,5 @@
 """Fit a game head to what a frozen classifier answers, update by update, from a checkpoint on."""
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base.processes import rank_and_world
@@ -17,10 +16,11 @@ from spinformer._base.progress import progress
 from spinformer.data.features import LengthSampler
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
-from spinformer.games.coalitions import members, uniform_sizes
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models.game_head import FOLDER, GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.checkpoint import Checkpoint, check_optimizer, check_step
+from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
 from spinformer.training.game_options import GroundingOptions
@@ -40,12 +40,15 @@ def fit_game_head(
     output: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """loss = sum over c of (p_c(C) - q_c(C))^2 + ENTROPY H(p_c(C), q_c(C)), mean over texts and coalitions C
+    """loss = FLOOR / (FLOOR + V) |p(C) - q(C)|^2 + ENTROPY H(p(C), q(C)) + hints |h(C) - g(C)|^2
 
-    p(C): the classifier's probabilities when it sees the words C alone; q(C): the game head's prediction of them from
-    the full text; H(p, q) = -p log q, and for each of several labels also -(1 - p) log(1 - q). For scores the loss is
-    the first term, in units of their spread. With `options.repeats` the answers of an epoch are kept and learnt from
-    several times, which saves passes where these take most of the time; a run that is continued asks for them again.
+    in the mean over texts and coalitions C. p(C): the classifier's probabilities when it sees the words C alone; q(C):
+    the game head's prediction of them from the full text; V: the variance of p over the coalitions of a text, so that
+    texts in which little happens count too; H(p, q) = -sum p log q, and for several labels also -(1 - p) log(1 - q);
+    h(C): hidden states behind p(C), in units of their spread, and g(C) what the game head makes of them (`HintMap`).
+    For scores p and q are in units of their spread, and H is 0. With `options.repeats` the answers of an epoch are kept
+    and learnt from several times, which saves passes where these take most of the time; a run that is continued asks
+    for them again.
     output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the masked passes
     are in bfloat16, whatever the classifier given has.
     """
@@ -54,7 +57,7 @@ def fit_game_head(
         raise ValueError(f"{texts.source}: expected at least one batch of {options.batch_size} texts; got {len(texts)}")
     batches = list(batches_of(texts, options))
     run = describe_run(head, texts, options)
-    updates = Updates(head, classifier, options, run, output, "cosine", len(batches))
+    updates = Updates(head, classifier, texts, options, run, output, "cosine", len(batches))
     done = updates.restore(len(batches)) if resume else 0
     with updates:
         loaded = updates.progress(updates.loaded(texts, batches[done:]), len(batches))
@@ -68,19 +71,6 @@ def fit_game_head(
 def describe_run(head: GameHead, texts: Texts, options: GroundingOptions) -> dict[str, Any]:
     """What decides the weights of a game head."""
     return {"options": asdict(options), "model": head.config.model, "texts": texts.fingerprint()}
-
-
-def draw_coalitions(mask: Tensor, count: int, *, seed: int) -> Tensor:
-    """(B, count, W) coalitions of the words in `mask`, (B, W): the size uniform from 0 to all words, then the members.
-
-    The same on every device.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    present = mask.cpu()
-    rows, width = present.shape
-    sizes = uniform_sizes(torch.rand(rows, count, generator=generator), present.sum(-1))
-    scores = torch.rand(rows, count, width, generator=generator)
-    return members(scores, sizes, present).to(mask.device)
 
 
 Asked = tuple[Words, Tensor]  # the words of some texts, and coalitions of them
@@ -117,14 +107,15 @@ def batches_of(
 class Updates:
     """The updates of a run: a game head, its optimiser and its rate, and the checkpoint that they are continued from.
 
-    run: what decides its result; kind, steps: of the rate (`schedule`). Within its block (`with`), casts of the
-    classifier's weights are kept.
+    texts: some of those that are learnt from; run: what decides its result; kind, steps: of the rate (`schedule`).
+    Within its block (`with`), casts of the classifier's weights are kept.
     """
 
     def __init__(
         self,
         head: GameHead,
         classifier: MaskedClassifier,
+        texts: Texts,
         options: GroundingOptions,
         run: dict[str, Any],
         output: Path | None,
@@ -134,13 +125,18 @@ class Updates:
         self.head, self.options, self.device = head, options, classifier.device
         self.classifier = copy(classifier)
         self.classifier.bf16 = self.device.type == "cuda"
+        self.hints = HintMap.measured(head, self.classifier, texts, options) if options.hints else None
+        learnt: dict[str, nn.Module] = {"head": head} | ({} if self.hints is None else {"hints": self.hints})
+        self.weights = [weight for part in learnt.values() for weight in part.parameters()]
         rate, decay = options.learning_rate, options.weight_decay
-        self.optimizer = torch.optim.AdamW(head.parameters(), lr=rate, weight_decay=decay)
+        fused = self.device.type == "cuda"
+        self.optimizer = torch.optim.AdamW(self.weights, lr=rate, weight_decay=decay, fused=fused)
         self.scheduler = schedule(self.optimizer, kind, steps, warmup=options.warmup)
-        self.parts: dict[str, Any] = {"head": head, "optimizer": self.optimizer, "scheduler": self.scheduler}
+        self.parts: dict[str, Any] = {**learnt, "optimizer": self.optimizer, "scheduler": self.scheduler}
         self.checkpoint = Checkpoint(None if output is None else output / FOLDER / STATE, run)
-        self.memory = Memory() if options.repeats > 1 else None
+        self.memory = Memory.on(self.device) if options.repeats > 1 else None
         self.before: Batch | None = None
+        self.value: Tensor | None = None  # of the last update's loss, not looked at yet: a GPU is still computing it
         self.done = 0
         # Kept to the end of the outermost block of autocast, even of one that is off.
         self.casts = torch.autocast(self.device.type, enabled=False)
@@ -163,6 +159,7 @@ class Updates:
 
     def save(self, **others: Any) -> None:
         """Write the checkpoint, where this process is the first; others: more to keep, each with state_dict."""
+        self._check_value()
         if rank_and_world()[0] == 0:
             states = {name: part.state_dict() for name, part in (self.parts | others).items()}
             self.checkpoint.write({**states, "step": self.done})
@@ -195,8 +192,10 @@ class Updates:
         self.casts.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self.casts.__exit__(*error)
+    def __exit__(self, kind: Any, *error: Any) -> None:
+        self.casts.__exit__(kind, *error)
+        if kind is None:
+            self._check_value()
 
     def update(self, asked: Asked | None, batch: Batch) -> None:
         """One update of the weights."""
@@ -210,13 +209,19 @@ class Updates:
         if asked is None:
             raise ValueError(f"batch {batch.number} is expected to be prepared, or to have come before")
         words, coalitions = asked[0].to(self.device), asked[1].to(self.device)
-        value = add_gradients(self.head, self.classifier, words, coalitions, self.memory, batch.number)
-        if not math.isfinite(value):
-            raise ValueError(f"the loss became {value} at step {self.done}; a lower learning_rate may help")
-        torch.nn.utils.clip_grad_norm_(self.head.parameters(), 1.0)
+        given = (self.head, self.classifier, words, coalitions, self.memory, batch.number)
+        value = add_gradients(*given, hints=self.hints)
+        self._check_value()
+        nn.utils.clip_grad_norm_(self.weights, 1.0)
         self.optimizer.step()
         self.scheduler.step()
-        self.before, self.done = batch, self.done + 1
+        self.before, self.done, self.value = batch, self.done + 1, value
+
+    def _check_value(self) -> None:
+        """A ValueError where the loss of the last update was no number."""
+        value, self.value = self.value, None
+        if value is not None and not bool(value.isfinite()):
+            raise ValueError(f"the loss became {float(value)} at step {self.done - 1}; a lower learning_rate may help")
 
 
 class _Batches(Dataset[Asked | None]):

@@ -1,5 +1,7 @@
 """The loss of a game head, of a batch at once or, where its texts are long, of a few of them at a time."""
 
+from itertools import chain
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -10,11 +12,15 @@ from spinformer.data.words import Words, split_words
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import answers_of
-from spinformer.training.game_memory import Memory
+from spinformer.models.predicted_games import PredictedGames
+from spinformer.training.game_hints import HintMap
+from spinformer.training.game_memory import Answers, Memory, ask
 
 # Weight of the cross-entropy beside the squared error: explanations are differences of probabilities, whose error the
 # square measures; the cross-entropy has a gradient where a prediction is far off.
-ENTROPY = 0.025
+ENTROPY = 0.01
+# Variance of the answers about a text from which on its squared error counts less than half.
+FLOOR = 0.05
 SCALED = 256  # texts whose scores tell how far scores spread
 # Numbers that the words of a batch make of each other (`AttendingMap`), at most: on a GPU, and on a CPU.
 MOST = (2**31, 2**28)
@@ -27,10 +33,12 @@ def add_gradients(
     coalitions: Tensor,
     memory: Memory | None = None,
     number: int = 0,
-) -> float:
-    """The loss of a batch of texts, (B, K, W) coalitions of which are asked; its gradients are added to the head's.
+    hints: HintMap | None = None,
+) -> Tensor:
+    """The loss of a batch of texts, (B, K, W) coalitions of which are asked; its gradients are added to the weights'.
 
-    memory: of what the classifier said of the batch with this number, which is not asked again.
+    memory: of what the classifier said of the batch with this number, which is not asked again; hints: where the
+    hidden states behind the answers are learnt too.
 
     The words of a text make numbers of the square of their number. So long texts go through in parts, whose gradients
     are those of the whole batch. Several processes share the batch, and each ends with the gradients of all of it.
@@ -45,32 +53,49 @@ def add_gradients(
         part, asked = words.rows(start, stop), coalitions[start:stop]
         asked = asked[..., : part.mask.shape[1]]
         if memory is None:
-            games, answers = head.games(classifier.model, part), classifier.probabilities(part, asked)
+            games, answers = head.games(classifier.model, part), ask(classifier, part, asked, hints)
         else:
-            logits, states = memory.states_of((number, start), head, classifier, part)
-            games, answers = head(states, logits, part), memory.answers_of((number, start), classifier, part, asked)
-        loss = game_loss(answers, games.logits(asked), head.config) * (len(asked) / batch)
+            key = number, start
+            logits, states = memory.states_of(key, head, classifier, part)
+            games, answers = head(states, logits, part), memory.answers_of(key, classifier, part, asked, hints)
+        loss = _loss(games, asked, answers, head.config, hints) * (len(asked) / batch)
         loss.backward()
         total += loss.detach()
     if world > 1:
         gradients = [total]
-        for parameter in head.parameters():
+        for parameter in chain(head.parameters(), () if hints is None else hints.parameters()):
             if parameter.grad is None:  # of a process that has no text of this batch
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         sum_over_processes(gradients)
-    return float(total)
+    return total
+
+
+def _loss(
+    games: PredictedGames,
+    asked: Tensor,
+    answers: Answers,
+    config: GameHeadConfig,
+    hints: HintMap | None,
+) -> Tensor:
+    """What `fit_game_head` says, of games and of the answers about some coalitions, with their hints."""
+    if hints is None:
+        return game_loss(answers[0], games.logits(asked), config)
+    logits, states = games.logits_and_states(asked)
+    return game_loss(answers[0], logits, config) + hints(states, answers[1])
 
 
 def game_loss(answers: Tensor, logits: Tensor, config: GameHeadConfig) -> Tensor:
-    """Of answers p, (B, K, classes), and predictions o, as `fit_game_head` says."""
-    squared = ((answers - answers_of(logits, config.outputs)) / config.scale).square()
+    """Of answers p, (B, K, classes), and predictions o, as `fit_game_head` says, without the hints."""
+    wrong = ((answers - answers_of(logits, config.outputs)) / config.scale).square().sum(-1)
+    spread = (answers / config.scale).var(1, correction=0, keepdim=True).sum(-1)  # (B, 1)
+    loss = (wrong * FLOOR / (FLOOR + spread)).mean()
     if config.outputs == "classes":
-        squared = squared - ENTROPY * answers * logits
+        loss = loss - ENTROPY * (answers * logits).sum(-1).mean()
     elif config.outputs == "labels":
         entropy = functional.binary_cross_entropy_with_logits(logits, answers, reduction="none")
-        squared = squared + ENTROPY * entropy
-    return squared.sum(-1).mean()
+        loss = loss + ENTROPY * entropy.sum(-1).mean()
+    return loss
 
 
 @torch.no_grad()

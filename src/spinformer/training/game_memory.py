@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from spinformer.data.words import Words
 from spinformer.models.game_head import GameHead
 from spinformer.models.hidden_states import frozen_states
 from spinformer.models.masked import MaskedClassifier
+from spinformer.training.game_hints import HintMap
 
-ROOM = 2**30  # bytes of hidden states that are kept, at most; those of other batches are computed again
+# Bytes of hidden states that are kept, at most, and on a GPU the share of what is free there; those of other batches
+# are computed again. They stay where they are: to fetch them from the host would take longer than to compute them.
+ROOM, SHARE = 2**30, 0.25
 
 States = tuple[Tensor, Sequence[Tensor]]  # logits of the full texts, and their hidden states
+Answers = tuple[Tensor, Tensor | None]  # (B, K, classes), and the hints behind them in units, (B, K, h)
 
 
 class Memory:
@@ -19,11 +24,16 @@ class Memory:
     the batch and its part; states: of full texts, while there is room.
     """
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int) -> None:
         self.room = self.left = room
         self.asked: dict[int, tuple[Words, Tensor]] = {}
-        self.answers: dict[tuple[int, int], Tensor] = {}
+        self.answers: dict[tuple[int, int], Answers] = {}
         self.states: dict[tuple[int, int], States] = {}
+
+    @classmethod
+    def on(cls, device: torch.device) -> "Memory":
+        """With the room that this device has."""
+        return cls(int(SHARE * torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else ROOM)
 
     def clear(self) -> None:
         """Forget all: other batches come."""
@@ -32,21 +42,30 @@ class Memory:
         self.answers.clear()
         self.states.clear()
 
-    def answers_of(self, key: tuple[int, int], classifier: MaskedClassifier, words: Words, asked: Tensor) -> Tensor:
-        """The classifier's answers, (B, K, classes), of the coalitions asked about."""
+    def answers_of(
+        self, key: tuple[int, int], classifier: MaskedClassifier, words: Words, asked: Tensor, hints: HintMap | None
+    ) -> Answers:
+        """The classifier's answers about these coalitions, and hints if they are learnt."""
         if key not in self.answers:
-            self.answers[key] = classifier.probabilities(words, asked).cpu()
-        return self.answers[key].to(asked.device)
+            self.answers[key] = ask(classifier, words, asked, hints)
+        return self.answers[key]
 
     def states_of(self, key: tuple[int, int], head: GameHead, classifier: MaskedClassifier, words: Words) -> States:
         """Logits and hidden states of the full texts; of the layers that the head reads alone where they were kept."""
         if key in self.states:
-            logits, states = self.states[key]
-            return logits.to(classifier.device), [state.to(classifier.device) for state in states]
+            return self.states[key]
         logits, states = frozen_states(classifier.model, words.inputs)
         read = [state if layer in head.config.layers else state[:0] for layer, state in enumerate(states)]
         size = sum(state.nbytes for state in read)
         if size <= self.left:
             self.left -= size
-            self.states[key] = logits.cpu(), [state.cpu().clone() for state in read]
+            self.states[key] = logits, [state.clone() for state in read]
         return logits, states
+
+
+def ask(classifier: MaskedClassifier, words: Words, asked: Tensor, hints: HintMap | None) -> Answers:
+    """What the classifier says of these coalitions, (B, K, W), and the hints behind it if they are learnt."""
+    if hints is None:
+        return classifier.probabilities(words, asked), None
+    answers, states = classifier.probabilities_and_hints(words, asked)
+    return answers, hints.units(states)

@@ -32,6 +32,7 @@ class GroundingOptions:
     warmup: float = 0.1
     masking: Masking = "attention"
     max_length: int = 0
+    hints: float = 1.0
     form: Form = "attending"
     layers: tuple[int, ...] = ()
     heads: int = 8
@@ -51,7 +52,8 @@ class GroundingOptions:
         checks.choice("masking", self.masking, (*MASKINGS, "own"))
         checks.choice("form", self.form, get_args(Form))
         checks.items("layers", self.layers, int)
-        for name, highest in (("learning_rate", math.inf), ("weight_decay", math.inf), ("warmup", 1.0), ("gain", 1.0)):
+        highests = {"learning_rate": math.inf, "weight_decay": math.inf, "hints": math.inf, "warmup": 1.0, "gain": 1.0}
+        for name, highest in highests.items():
             checks.finite_number(name, getattr(self, name))
             if not 0 <= getattr(self, name) <= highest:
                 raise ValueError(f"{name} must be from 0 to {highest:g}; got {getattr(self, name)}")

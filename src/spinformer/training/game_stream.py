@@ -12,10 +12,11 @@ from torch import Tensor
 from spinformer._base.processes import rank_and_world, sum_over_processes
 from spinformer.data.texts import Texts
 from spinformer.data.words import Words, split_words
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.outputs import answers_of
-from spinformer.training.game_fit import Asked, Batch, Updates, batches_of, draw_coalitions
+from spinformer.training.game_fit import Asked, Batch, Updates, batches_of
 from spinformer.training.game_options import GroundingOptions
 
 RISE = 200  # updates in which the rate rises, divided by `warmup`: the end of a stream is not known beforehand
@@ -95,7 +96,9 @@ def fit_stream(
     the stream, or when the second half of its updates brought less than `options.gain` of R² on the held-out texts.
     run: what decides the result.
     """
-    updates = Updates(head, classifier, options, run, output, "constant", round(RISE / max(options.warmup, 0.01)))
+    updates = Updates(
+        head, classifier, held_out, options, run, output, "constant", round(RISE / max(options.warmup, 0.01))
+    )
     averaged, watch = deepcopy(head).eval(), Watch(updates.classifier, held_out, options)
     kept = {"averaged": averaged, "watch": watch}
     if resume:

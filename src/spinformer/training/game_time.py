@@ -4,13 +4,16 @@ import time
 from copy import copy, deepcopy
 
 from spinformer._base.progress import duration
+from spinformer._base.rng import preserved
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.calibration import PASSES
+from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
+from spinformer.training.game_options import GroundingOptions
 
 TRIED = 16  # texts that are timed on a CPU; on a GPU a whole batch
 
@@ -19,30 +22,32 @@ def seconds_per_text(
     head: GameHead,
     classifier: MaskedClassifier,
     texts: Texts,
-    coalitions: int,
-    batch_size: int,
-    max_length: int,
-    repeats: int = 1,
+    options: GroundingOptions,
 ) -> float:
-    """Seconds for each text and epoch, with so many coalitions: measured on texts of all lengths, on a copy.
+    """Seconds for each text and epoch, by options that are `suited`: measured on texts of all lengths, on a copy.
 
-    repeats: how often the answers are learnt from; again takes less, as nothing is asked.
+    To learn again from the same answers takes less, as nothing is asked.
     """
-    chosen = texts.spread(batch_size if classifier.device.type == "cuda" else TRIED)
+    chosen = texts.spread(options.batch_size if classifier.device.type == "cuda" else TRIED)
     classifier, twin = copy(classifier), deepcopy(head).eval()
     classifier.bf16 = classifier.device.type == "cuda"  # as in training
-    words = split_words(classifier.tokenizer, texts.select(chosen), max_length).to(classifier.device)
-    asked = words.mask[:, None].repeat(1, coalitions, 1)
+    words = split_words(classifier.tokenizer, texts.select(chosen), options.max_length).to(classifier.device)
+    with preserved():
+        hints = HintMap.measured(head, classifier, texts, options) if options.hints else None
+    asked = words.mask[:, None].repeat(1, options.subsets, 1)
     asked[:, :, ::2] = False  # as many words as usual
-    add_gradients(twin, classifier, words.rows(0, 1), asked[:1, :, : int(words.counts[0])])  # nothing is warm yet
-    memory = Memory() if repeats > 1 else None
-    start = time.perf_counter()
-    add_gradients(twin, classifier, words, asked, memory)
-    taken = time.perf_counter() - start
-    if repeats > 1:
+    first = words.rows(0, 1), asked[:1, :, : int(words.counts[0])]
+    add_gradients(twin, classifier, *first, hints=hints)  # nothing is warm yet
+    memory = Memory.on(classifier.device) if options.repeats > 1 else None
+
+    def seconds() -> float:
         start = time.perf_counter()
-        add_gradients(twin, classifier, words, asked, memory)
-        taken += (repeats - 1) * (time.perf_counter() - start)
+        float(add_gradients(twin, classifier, words, asked, memory, hints=hints))  # waits for the device
+        return time.perf_counter() - start
+
+    taken = seconds()
+    if options.repeats > 1:
+        taken += (options.repeats - 1) * seconds()
     return taken / len(chosen)
 
 

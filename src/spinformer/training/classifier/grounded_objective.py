@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from spinformer.games.coalitions import draw_coalitions
 from spinformer.models.predicted_games import PredictedGames
 from spinformer.training.classifier.recipe import ClassifierRecipe
-from spinformer.training.game_fit import draw_coalitions
 
 
 def grounded_loss(
