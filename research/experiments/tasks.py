@@ -185,7 +185,7 @@ def fine_tune(task: Task, train: Learnt, encoder: Path, folder: Path, *, seed: i
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 scheduler.step()
-    model.eval().cpu().half()
+    model.eval().cpu()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
