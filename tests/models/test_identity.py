@@ -10,6 +10,7 @@ from transformers import BertForSequenceClassification
 from spinformer.explain import Explainer
 from spinformer.models.game_head import GameHead
 from spinformer.models.identity import probe_states, same_model, save_probe, weights_digest
+from spinformer.models.loading import load_classifier
 from tests import tiny
 from tests.tiny import WORDS, bert, tokenizer
 
@@ -50,6 +51,19 @@ def test_in_bfloat16(grounded):
     explanation = found(TEXT)
     assert explanation.method == "shapley"
     assert explanation.importance == pytest.approx(explainer(TEXT).importance, abs=0.02)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_stored_in_half_precision(grounded, tmp_path, dtype):
+    """On a CPU such weights are read as float32, which is many times faster there; the numbers are the stored ones."""
+    folder, _ = grounded
+    half = BertForSequenceClassification.from_pretrained(folder, dtype=dtype)
+    half.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    model, _ = load_classifier(tmp_path, device="cpu")
+    assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+    for name, weight in half.state_dict().items():
+        assert torch.equal(model.state_dict()[name], weight.float()), name
 
 
 def test_another_model_is_refused(grounded):

@@ -42,7 +42,8 @@ def load_classifier(
 
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
     AutoModelForSequenceClassification knows; or "small", the classifier of sentence pairs inside this package
-    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given.
+    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. Weights in half precision are
+    read as float32 on a CPU, where half precision takes some ten times as long; quantised ones stay as they are.
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
     source, device = named_model(str(path_or_hub_id)), usable_device(device)
@@ -53,7 +54,10 @@ def load_classifier(
     check_weights(source, report, _FATAL, expected="a trained classifier")
     _check_tokenizer(source, model, tokenizer)
     _set_padding(model, tokenizer)
-    return model.to(device).eval(), tokenizer
+    model = model.to(device).eval()
+    if device.type == "cpu" and not getattr(model, "is_quantized", False):
+        model = model.float()
+    return model, tokenizer
 
 
 def load_config(path_or_hub_id: str | Path) -> "PreTrainedConfig":
