@@ -37,6 +37,7 @@ from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.tables import ExactTable
 from spinformer.training.game import HELD_OUT as USERS_HELD_OUT
 from spinformer.training.game import GroundingOptions
+from spinformer.training.game_options import OPTIMIZERS
 
 STAGES = ("frozen", "methods", "pooling", "together", "ess", "tables", "exact", "peers", "enough")
 SEVERAL_SEEDS = ("frozen", "pooling", "ess", "exact")
@@ -78,6 +79,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--batch-size", type=int, help="batch size of grounding (default 128; for `enough` as `ground` does)"
     )
     parser.add_argument("--subsets", type=int, default=4, help="masked passes for each text and epoch (default 4)")
+    parser.add_argument("--hints", type=float, default=1.0, help="weight of hidden states in grounding (default 1)")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, help="of grounding (default: as `ground` does)")
     parser.add_argument(
         "--additive",
         action=argparse.BooleanOptionalAction,
@@ -102,7 +105,8 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
     usual = (0, 0) if args.stage == "enough" else (1, 128)  # 0: by the number of texts
     epochs, size = (given or value for given, value in zip((args.epochs, args.batch_size), usual, strict=True))
-    options = GroundingOptions(epochs=epochs, batch_size=size, subsets=args.subsets)
+    given = {"subsets": args.subsets, "hints": args.hints, "optimizer": args.optimizer or ""}
+    options = GroundingOptions(epochs=epochs, batch_size=size, **given)
     texts = train, test, _ = _texts(args)
     tasks: list[tuple[str, int, int | None]]
     if args.stage == "together":

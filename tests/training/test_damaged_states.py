@@ -154,8 +154,9 @@ def test_states_of_games(grounded, tmp_path, monkeypatch, capsys):
         (lambda s: s.update(step=99), "step must be from 0 to 8; got 99"),
         (lambda s: s.update(step="2"), "step must be from 0 to 8; got '2'"),
         (lambda s: s["head"].popitem(), "Missing key"),
-        (lambda s: s["optimizer"]["state"][0].update(exp_avg=torch.ones(2)), "exp_avg must have shape"),
-        (lambda s: s["scheduler"].update(last_epoch=None), "last_epoch must be from 0 to 8"),
+        (lambda s: s["adamw"]["state"][0].update(exp_avg=torch.ones(2)), "exp_avg must have shape"),
+        (lambda s: next(iter(s["muon"]["state"].values())).update(mean=torch.ones(2)), "mean must have shape"),
+        (lambda s: s["adamw rate"].update(last_epoch=None), "last_epoch must be from 0 to 8"),
     ):
         state.write_bytes(whole)
         change(state, damage)

@@ -25,7 +25,7 @@ from spinformer.cli.options import (
     check_pairs,
     text_columns,
 )
-from spinformer.training.game_options import GroundingOptions
+from spinformer.training.game_options import OPTIMIZERS, GroundingOptions
 
 if TYPE_CHECKING:
     from spinformer.data.streams import TextStream
@@ -36,8 +36,9 @@ HELP = {
     "batch_size": "texts in one update",
     "subsets": "masked passes for each text and epoch",
     "repeats": "how often the answers of an epoch are learnt from",
-    "learning_rate": "highest learning rate, of AdamW",
-    "weight_decay": "weight decay, of AdamW",
+    "optimizer": "adamw, or muon for matrices and adamw for all else",
+    "learning_rate": "highest learning rate of AdamW; that of Muon is ten times as high",
+    "weight_decay": "weight decay",
     "warmup": "part of the updates in which the learning rate rises",
     "masking": "how words are hidden",
     "max_length": "tokens read; longer texts are cut; 0 for as many as the model takes",
@@ -55,8 +56,8 @@ HELP = {
 }
 
 
-BY_TEXTS = ("epochs", "batch_size", "repeats", "learning_rate", "dim", "hidden", "readout")
-CHOICES = {"masking": MASKINGS, "form": get_args(Form)}
+BY_TEXTS = ("epochs", "batch_size", "repeats", "optimizer", "learning_rate", "dim", "hidden", "readout")
+CHOICES = {"masking": MASKINGS, "form": get_args(Form), "optimizer": OPTIMIZERS}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +78,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if option.name == "layers":
             add(flag, type=int, nargs="+", default=(), help=f"{text} (default: embeddings, middle and last)")
         elif option.name in BY_TEXTS:
-            add(flag, type=type(value), default=value, help=f"{text} (default: by the number of texts)")
+            kind = {"choices": CHOICES[option.name]} if option.name in CHOICES else {"type": type(value)}
+            add(flag, **kind, default=value, help=f"{text} (default: by the number of texts)")
         elif option.name in CHOICES:
             add(flag, choices=CHOICES[option.name], default=value, help=f"{text} (default %(default)s)")
         else:

@@ -42,8 +42,8 @@ def load_classifier(
 
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
     AutoModelForSequenceClassification knows; or "small", the classifier of sentence pairs inside this package
-    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. Weights in half precision are
-    read as float32 on a CPU, where half precision takes some ten times as long; quantised ones stay as they are.
+    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. Half precision is read as
+    float32 on a CPU, where it takes some ten times as long; quantised weights stay as they are.
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
     source, device = named_model(str(path_or_hub_id)), usable_device(device)

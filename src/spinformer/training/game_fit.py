@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base.processes import rank_and_world
@@ -24,10 +25,12 @@ from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
 from spinformer.training.game_options import GroundingOptions
+from spinformer.training.muon import Muon, is_matrix
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_generator, step_seed
 
 STATE = "state.pt"
+MATRIX_RATE = 10.0  # times the learning rate: that of Muon
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
 
 
@@ -50,7 +53,7 @@ def fit_game_head(
     and learnt from several times, which saves passes where these take most of the time; a run that is continued asks
     for them again.
     output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the masked passes
-    are in bfloat16, whatever the classifier given has.
+    are in bfloat16, whatever the classifier given has. Where `options.optimizer` is empty, it is AdamW.
     """
     options = options.suited(len(texts))
     if len(texts) < options.batch_size:
@@ -128,11 +131,12 @@ class Updates:
         self.hints = HintMap.measured(head, self.classifier, texts, options) if options.hints else None
         learnt: dict[str, nn.Module] = {"head": head} | ({} if self.hints is None else {"hints": self.hints})
         self.weights = [weight for part in learnt.values() for weight in part.parameters()]
-        rate, decay = options.learning_rate, options.weight_decay
-        fused = self.device.type == "cuda"
-        self.optimizer = torch.optim.AdamW(self.weights, lr=rate, weight_decay=decay, fused=fused)
-        self.scheduler = schedule(self.optimizer, kind, steps, warmup=options.warmup)
-        self.parts: dict[str, Any] = {**learnt, "optimizer": self.optimizer, "scheduler": self.scheduler}
+        self.optimizers = _optimizers(self.weights, options, fused=self.device.type == "cuda")
+        self.schedulers = {
+            name: schedule(optimizer, kind, steps, warmup=options.warmup) for name, optimizer in self.optimizers.items()
+        }
+        rates = {f"{name} rate": scheduler for name, scheduler in self.schedulers.items()}
+        self.parts: dict[str, Any] = {**learnt, **self.optimizers, **rates}
         self.checkpoint = Checkpoint(None if output is None else output / FOLDER / STATE, run)
         self.memory = Memory.on(self.device) if options.repeats > 1 else None
         self.before: Batch | None = None
@@ -148,13 +152,14 @@ class Updates:
         """
         state = self.checkpoint.read(self.device)
         if state is not None:
-            groups = [dict(group) for group in self.optimizer.param_groups]
+            groups = {name: [dict(group) for group in each.param_groups] for name, each in self.optimizers.items()}
             with self.checkpoint.restoring():
                 self.done = check_step("step", state["step"], last)
                 for name, part in (self.parts | others).items():
                     part.load_state_dict(state[name])
-                check_optimizer(self.optimizer, groups)
-                check_step("last_epoch", self.scheduler.last_epoch, last)
+                for name, optimizer in self.optimizers.items():
+                    check_optimizer(optimizer, groups[name])
+                    check_step("last_epoch", self.schedulers[name].last_epoch, last)
         return self.done
 
     def save(self, **others: Any) -> None:
@@ -199,7 +204,8 @@ class Updates:
 
     def update(self, asked: Asked | None, batch: Batch) -> None:
         """One update of the weights."""
-        self.optimizer.zero_grad(set_to_none=True)
+        for weight in self.weights:
+            weight.grad = None
         if self.memory is not None:
             if batch.repeat == 0 and self.before is not None and self.before.repeat:
                 self.memory.clear()  # of the epoch before
@@ -213,8 +219,9 @@ class Updates:
         value = add_gradients(*given, hints=self.hints)
         self._check_value()
         nn.utils.clip_grad_norm_(self.weights, 1.0)
-        self.optimizer.step()
-        self.scheduler.step()
+        for name, optimizer in self.optimizers.items():
+            optimizer.step()
+            self.schedulers[name].step()
         self.before, self.done, self.value = batch, self.done + 1, value
 
     def _check_value(self) -> None:
@@ -222,6 +229,18 @@ class Updates:
         value, self.value = self.value, None
         if value is not None and not bool(value.isfinite()):
             raise ValueError(f"the loss became {float(value)} at step {self.done - 1}; a lower learning_rate may help")
+
+
+def _optimizers(weights: Sequence[nn.Parameter], options: GroundingOptions, *, fused: bool) -> dict[str, Optimizer]:
+    """By name: AdamW, or Muon for matrices and AdamW for all other weights."""
+    rate, decay = options.learning_rate, options.weight_decay
+    matrices = [weight for weight in weights if options.optimizer == "muon" and is_matrix(weight)]
+    known = set(map(id, matrices))
+    others = [weight for weight in weights if id(weight) not in known]
+    found: dict[str, Optimizer] = {"adamw": torch.optim.AdamW(others, lr=rate, weight_decay=decay, fused=fused)}
+    if matrices:
+        found["muon"] = Muon(matrices, MATRIX_RATE * rate, decay)
+    return found
 
 
 class _Batches(Dataset[Asked | None]):

@@ -7,6 +7,8 @@ from typing import Any, get_args
 from spinformer._base import checks
 from spinformer._base.choices import MASKINGS, Form, Masking
 
+OPTIMIZERS = ("adamw", "muon")
+
 # Texts from which on a large game, learnt with new answers each time, is better than a small one.
 MANY = 16_000
 
@@ -18,15 +20,18 @@ class GroundingOptions:
     subsets: masked passes for each text and epoch; repeats: how often the answers of an epoch are learnt from before
     others are asked; masking: how words are hidden (`MaskedClassifier`); max_length: tokens read of a text, 0 for as
     many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of the game head (`GameHeadConfig`),
-    where empty layers are the embeddings, the middle and the last; save_steps: updates between checkpoints; gain: of
-    R², what twice as many texts of a stream must bring, or it is read no further; 0 reads all of it. Where epochs,
-    batch_size, repeats, learning_rate, dim, hidden or readout is 0, it is chosen by the number of texts (`suited`).
+    where empty layers are the embeddings, the middle and the last; optimizer: adamw, or muon for matrices, its rate ten
+    times `learning_rate`; hints: weight of the hidden states that are learnt beside the answers; save_steps:
+    updates between checkpoints; gain: of R², what twice as many texts of a stream must bring, or it is read no further;
+    0 reads all of it. Where epochs, batch_size, repeats, optimizer, learning_rate, dim, hidden or readout is 0 or
+    empty, it is chosen by the number of texts (`suited`).
     """
 
     epochs: int = 0
     batch_size: int = 0
     subsets: int = 4
     repeats: int = 0
+    optimizer: str = ""
     learning_rate: float = 0.0
     weight_decay: float = 0.1
     warmup: float = 0.1
@@ -51,6 +56,7 @@ class GroundingOptions:
             checks.at_least(name, getattr(self, name), 0)
         checks.choice("masking", self.masking, (*MASKINGS, "own"))
         checks.choice("form", self.form, get_args(Form))
+        checks.choice("optimizer", self.optimizer, ("", *OPTIMIZERS))
         checks.items("layers", self.layers, int)
         highests = {"learning_rate": math.inf, "weight_decay": math.inf, "hints": math.inf, "warmup": 1.0, "gain": 1.0}
         for name, highest in highests.items():
@@ -62,17 +68,20 @@ class GroundingOptions:
         """These options for so many texts: what is 0 is chosen.
 
         From many texts a large game is learnt, in large batches, and every answer is used once. From few a small one
-        is learnt, in small batches, and answers, which take most of the time on a CPU, are used several times.
+        is learnt, in small batches and by Muon, which then learns more from as many updates; answers, which take most
+        of the time on a CPU, are used several times.
         """
         if texts < MANY:
             epochs = min(8, max(1, round(MANY / 4 / max(1, texts))))
             repeats, batch = max(4, 8 // epochs), max(1, min(16, texts))
-            chosen = {"epochs": epochs, "batch_size": batch, "repeats": repeats, "learning_rate": 2e-3}
+            rates: dict[str, Any] = {"learning_rate": 2e-3, "optimizer": "muon"}
+            chosen = {"epochs": epochs, "batch_size": batch, "repeats": repeats}
             wide = 2 if texts > MANY // 4 else 1
             sizes = {"dim": 32 * wide, "hidden": 96 * wide, "readout": 64 * wide}
         else:
-            chosen = {"epochs": 3, "batch_size": 128, "repeats": 1, "learning_rate": 1e-3}
+            rates = {"learning_rate": 1e-3, "optimizer": "adamw"}
+            chosen = {"epochs": 3, "batch_size": 128, "repeats": 1}
             sizes = {"dim": 192, "hidden": 512, "readout": 384}
         sizes["dim"] = -(-sizes["dim"] // self.heads) * self.heads
-        given: dict[str, Any] = {name: getattr(self, name) or value for name, value in (chosen | sizes).items()}
+        given: dict[str, Any] = {name: getattr(self, name) or value for name, value in (chosen | sizes | rates).items()}
         return replace(self, **given)

@@ -216,6 +216,7 @@ def _fit_game_head(recipe: ClassifierRecipe, model: PreTrainedModel, tokenizer: 
         epochs=recipe.settle,
         batch_size=min(256, recipe.batch_size, len(rows)),
         repeats=1,
+        optimizer="adamw",
         learning_rate=1e-3,
         weight_decay=0.01,
         max_length=recipe.max_length,
