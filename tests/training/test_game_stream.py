@@ -161,6 +161,7 @@ def test_suited_options():
     assert few.dim < more.dim < many.dim
     assert few.epochs > more.epochs
     assert many.repeats == 1 < few.repeats <= more.repeats
+    assert [options.optimizer for options in (few, more, many)] == ["muon", "adamw", "adamw"]
     assert all(options.suited(7) == options for options in (few, more, many))
     given = GroundingOptions(epochs=5, batch_size=3, dim=24, learning_rate=0.5).suited(1000)
     assert (given.epochs, given.batch_size, given.dim, given.learning_rate) == (5, 3, 24, 0.5)

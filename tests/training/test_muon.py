@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from spinformer.training.muon import Muon, is_matrix, orthogonal
+from spinformer.training.muon import MATRIX_RATE, Muon, is_matrix, optimizers_of, orthogonal
 
 SHAPES = [(9, 9), (12, 40), (40, 12)]
 
@@ -58,3 +58,17 @@ def test_a_step_by_hand():
 def test_what_is_a_matrix():
     assert is_matrix(torch.zeros(9, 200))
     assert not any(is_matrix(torch.zeros(shape)) for shape in ((200,), (3, 200), (200, 8), (10, 10, 10)))
+
+
+def test_which_weights_each_has():
+    """Muon the matrices and AdamW the others, or AdamW all; every weight once."""
+    layer = nn.Linear(20, 10)
+    found = optimizers_of(list(layer.parameters()), 1e-3, 0.1, muon=True)
+    held = {name: [weight for group in each.param_groups for weight in group["params"]] for name, each in found.items()}
+    assert list(held) == ["adamw", "muon"]
+    assert held["adamw"][0] is layer.bias
+    assert held["muon"][0] is layer.weight
+    assert found["muon"].param_groups[0]["lr"] == MATRIX_RATE * found["adamw"].param_groups[0]["lr"]
+    alone = optimizers_of(list(layer.parameters()), 1e-3, 0.1, muon=False)
+    assert list(alone) == ["adamw"]
+    assert len(alone["adamw"].param_groups[0]["params"]) == 2

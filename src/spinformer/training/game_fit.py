@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
 from torch.utils.data import DataLoader, Dataset
 
 from spinformer._base.processes import rank_and_world
@@ -25,12 +24,11 @@ from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
 from spinformer.training.game_options import GroundingOptions
-from spinformer.training.muon import Muon, is_matrix
+from spinformer.training.muon import optimizers_of
 from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_generator, step_seed
 
 STATE = "state.pt"
-MATRIX_RATE = 10.0  # times the learning rate: that of Muon
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
 
 
@@ -131,7 +129,9 @@ class Updates:
         self.hints = HintMap.measured(head, self.classifier, texts, options) if options.hints else None
         learnt: dict[str, nn.Module] = {"head": head} | ({} if self.hints is None else {"hints": self.hints})
         self.weights = [weight for part in learnt.values() for weight in part.parameters()]
-        self.optimizers = _optimizers(self.weights, options, fused=self.device.type == "cuda")
+        self.optimizers = optimizers_of(
+            self.weights, options.learning_rate, options.weight_decay, muon=options.optimizer == "muon"
+        )
         self.schedulers = {
             name: schedule(optimizer, kind, steps, warmup=options.warmup) for name, optimizer in self.optimizers.items()
         }
@@ -229,18 +229,6 @@ class Updates:
         value, self.value = self.value, None
         if value is not None and not bool(value.isfinite()):
             raise ValueError(f"the loss became {float(value)} at step {self.done - 1}; a lower learning_rate may help")
-
-
-def _optimizers(weights: Sequence[nn.Parameter], options: GroundingOptions, *, fused: bool) -> dict[str, Optimizer]:
-    """By name: AdamW, or Muon for matrices and AdamW for all other weights."""
-    rate, decay = options.learning_rate, options.weight_decay
-    matrices = [weight for weight in weights if options.optimizer == "muon" and is_matrix(weight)]
-    known = set(map(id, matrices))
-    others = [weight for weight in weights if id(weight) not in known]
-    found: dict[str, Optimizer] = {"adamw": torch.optim.AdamW(others, lr=rate, weight_decay=decay, fused=fused)}
-    if matrices:
-        found["muon"] = Muon(matrices, MATRIX_RATE * rate, decay)
-    return found
 
 
 class _Batches(Dataset[Asked | None]):

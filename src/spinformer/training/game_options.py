@@ -11,6 +11,8 @@ OPTIMIZERS = ("adamw", "muon")
 
 # Texts from which on a large game, learnt with new answers each time, is better than a small one.
 MANY = 16_000
+# Texts up to which a game that is smaller still is better, and is better learnt by Muon.
+FEW = 4_000
 
 
 @dataclass(frozen=True)
@@ -67,21 +69,20 @@ class GroundingOptions:
     def suited(self, texts: int) -> "GroundingOptions":
         """These options for so many texts: what is 0 is chosen.
 
-        From many texts a large game is learnt, in large batches, and every answer is used once. From few a small one
-        is learnt, in small batches and by Muon, which then learns more from as many updates; answers, which take most
-        of the time on a CPU, are used several times.
+        From many texts a large game is learnt, in large batches, and every answer is used once. From fewer a small one
+        is learnt, in small batches; answers, which take most of the time on a CPU, are used several times. From few
+        Muon learns more in as many updates.
         """
         if texts < MANY:
-            epochs = min(8, max(1, round(MANY / 4 / max(1, texts))))
+            epochs = min(8, max(1, round(FEW / max(1, texts))))
             repeats, batch = max(4, 8 // epochs), max(1, min(16, texts))
-            rates: dict[str, Any] = {"learning_rate": 2e-3, "optimizer": "muon"}
-            chosen = {"epochs": epochs, "batch_size": batch, "repeats": repeats}
-            wide = 2 if texts > MANY // 4 else 1
+            optimizer, wide = ("muon", 1) if texts <= FEW else ("adamw", 2)
+            chosen: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "repeats": repeats, "learning_rate": 2e-3}
             sizes = {"dim": 32 * wide, "hidden": 96 * wide, "readout": 64 * wide}
         else:
-            rates = {"learning_rate": 1e-3, "optimizer": "adamw"}
-            chosen = {"epochs": 3, "batch_size": 128, "repeats": 1}
+            optimizer = "adamw"
+            chosen = {"epochs": 3, "batch_size": 128, "repeats": 1, "learning_rate": 1e-3}
             sizes = {"dim": 192, "hidden": 512, "readout": 384}
         sizes["dim"] = -(-sizes["dim"] // self.heads) * self.heads
-        given: dict[str, Any] = {name: getattr(self, name) or value for name, value in (chosen | sizes | rates).items()}
-        return replace(self, **given)
+        chosen |= sizes | {"optimizer": optimizer}
+        return replace(self, **{name: getattr(self, name) or value for name, value in chosen.items()})

@@ -1,6 +1,6 @@
 """Muon, an optimiser for matrices (Jordan et al., 2024). Torch has one since 2.9, in bfloat16; this is in float32."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 MOMENTUM = 0.95
+# The rate of Muon, beside that of AdamW for the other weights.
+MATRIX_RATE = 10.0
 # Coefficients and steps of the iteration of Newton and Schulz: singular values end between 0.7 and 1.2, which will do.
 A, B, C = 3.4445, -4.7750, 2.0315
 STEPS = 5
@@ -55,3 +57,15 @@ def orthogonal(matrix: Tensor) -> Tensor:
 def is_matrix(weight: Tensor) -> bool:
     """Whether Muon is for it."""
     return weight.dim() == 2 and min(weight.shape) >= LEAST
+
+
+def optimizers_of(weights: Sequence[nn.Parameter], rate: float, decay: float, *, muon: bool) -> dict[str, Optimizer]:
+    """By name: AdamW of all weights, or Muon of matrices, with MATRIX_RATE times the rate, and AdamW of the others."""
+    matrices = [weight for weight in weights if muon and is_matrix(weight)]
+    known = set(map(id, matrices))
+    others = [weight for weight in weights if id(weight) not in known]
+    fused = all(weight.is_cuda for weight in others)
+    found: dict[str, Optimizer] = {"adamw": torch.optim.AdamW(others, lr=rate, weight_decay=decay, fused=fused)}
+    if matrices:
+        found["muon"] = Muon(matrices, MATRIX_RATE * rate, decay)
+    return found
