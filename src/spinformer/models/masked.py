@@ -95,7 +95,7 @@ class MaskedClassifier:
         return rows.unflatten(0, coalitions.shape[:2])
 
     def probabilities_and_hints(self, words: Words, coalitions: Tensor) -> tuple[Tensor, Tensor]:
-        """`probabilities`, and what the layers made of each coalition, (B, K, parts, d) (`spinformer.models.hints`)."""
+        """`probabilities`, and what the layers made of each coalition, (B, K, layers d) (`spinformer.models.hints`)."""
         rows = self._row_answers(words, *_rows_of(words, coalitions), self._read_hints)
         answers, hints = (part.unflatten(0, coalitions.shape[:2]) for part in rows)
         return answers, hints
