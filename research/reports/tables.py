@@ -59,8 +59,6 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "grounding-frozen-fit": (("grounding-frozen",), grounding.fit),
     "grounding-ess": (("grounding-ess",), grounding.ess),
     "grounding-ess-together": (("grounding-together",), grounding.ess),
-    "grounding-checkpoint": (("grounding-checkpoint",), grounding.methods),
-    "grounding-checkpoint-highlights": (("grounding-checkpoint",), grounding.highlights),
     "grounding-methods": (("grounding-methods",), grounding.methods),
     "grounding-highlights": (("grounding-methods",), grounding.highlights),
     "grounding-pooling": (("grounding-pooling",), grounding.methods),

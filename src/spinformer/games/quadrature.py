@@ -118,11 +118,10 @@ def _toggle(estimates: Estimates, row: int, game: Game, budget: int, seed: Tenso
     """
     where = player_columns(game)[row]
     count, strong = context_count(len(where), budget), None if told else NOBODY
-    found = toggled_values(game, row, where, count, seed, strong)
     ends = torch.zeros(1, 2, game.players, dtype=torch.bool)
     ends[0, 1, where] = True
     empty, whole = game.evaluate_rows([row], ends.to(game.device))[0].unbind()
-    found["SV"] = (share_out(found["SV"][0], (whole - empty).double()), found["SV"][1])
+    found = toggled_values(game, row, where, count, seed, strong, gain=(whole - empty).double())
     write_one(estimates, row, where, found)
     return count * (1 + len(where) + told * math.comb(STRONGEST, 2)), empty
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from spinformer._base.rng import uniforms
 from spinformer.games.game import Game
+from spinformer.games.gaussian import share_out
 
 # Players from which this takes less time for the same error than quadrature (docs/concepts/refinement.md).
 LONG = 100
@@ -42,17 +43,27 @@ def context_count(players: int, evaluations: int) -> int:
 
 
 def toggled_values(
-    game: Game, row: int, columns: Tensor, count: int, seed: Tensor, strong: Tensor | None = None
+    game: Game,
+    row: int,
+    columns: Tensor,
+    count: int,
+    seed: Tensor,
+    strong: Tensor | None = None,
+    *,
+    gain: Tensor | None = None,
 ) -> Values:
     """Values and standard errors of GAME_INDICES of one game of the batch, (n,) or (n, n) each, in float64.
 
     columns: of its n players; count: of coalitions, a number in CONTEXTS; strong: as of `toggled_pairs`, by default the
-    STRONGEST, and none if there are none of them. The standard errors have Student's factor.
+    STRONGEST, and none if there are none of them; gain: v(N) - v(nothing), which Shapley values add up to if it is
+    given. The standard errors have Student's factor.
     """
     drawn = _Contexts(game, row, columns, count, seed)
     singles = drawn.toggled(torch.arange(len(columns))[:, None])  # (K, n)
     added = drawn.sign * (singles - drawn.base)  # v(C + i) - v(C - i)
     found = {name: _mean(added, drawn.weights(name)) for name in ("SV", "BV")}
+    if gain is not None:
+        found["SV"] = (share_out(found["SV"][0], gain), found["SV"][1])
     strong = strongest(found["SV"][0]) if strong is None else strong
     return found | _second_differences(drawn, strong, singles[:, strong])
 
