@@ -80,7 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--subsets", type=int, default=4, help="masked passes for each text and epoch (default 4)")
     parser.add_argument("--hints", type=float, default=1.0, help="weight of hidden states in grounding (default 1)")
-    parser.add_argument("--optimizer", choices=OPTIMIZERS, help="of grounding (default: as `ground` does)")
+    parser.add_argument("--optimizer", choices=OPTIMIZERS, default="", help="of grounding (default: as `ground` does)")
     parser.add_argument(
         "--additive",
         action=argparse.BooleanOptionalAction,
@@ -105,8 +105,9 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"stage {args.stage} needs --texts, a file of texts to ground on")
     usual = (0, 0) if args.stage == "enough" else (1, 128)  # 0: by the number of texts
     epochs, size = (given or value for given, value in zip((args.epochs, args.batch_size), usual, strict=True))
-    given = {"subsets": args.subsets, "hints": args.hints, "optimizer": args.optimizer or ""}
-    options = GroundingOptions(epochs=epochs, batch_size=size, **given)
+    options = GroundingOptions(
+        epochs=epochs, batch_size=size, subsets=args.subsets, hints=args.hints, optimizer=args.optimizer
+    )
     texts = train, test, _ = _texts(args)
     tasks: list[tuple[str, int, int | None]]
     if args.stage == "together":

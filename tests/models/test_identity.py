@@ -66,6 +66,14 @@ def test_stored_in_half_precision(grounded, tmp_path, dtype):
         assert torch.equal(model.state_dict()[name], weight.float()), name
 
 
+def test_stored_in_double_precision(grounded, tmp_path):
+    """It is read as it is."""
+    folder, _ = grounded
+    BertForSequenceClassification.from_pretrained(folder, dtype=torch.float64).save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    assert load_classifier(tmp_path, device="cpu")[0].dtype == torch.float64
+
+
 def test_another_model_is_refused(grounded):
     folder, explainer = grounded
     with pytest.raises(ValueError, match="made for another model"):

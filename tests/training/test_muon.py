@@ -15,7 +15,7 @@ def weights(shape, seed=0):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_singular_values_come_near_one(shape):
-    """Their vectors stay, even where the largest is a thousand times the smallest."""
+    """Their vectors stay, even where the largest is thirty times the smallest."""
     u, _, v = torch.linalg.svd(weights(shape).detach(), full_matrices=False)
     values = torch.logspace(0, -1.5, min(shape))
     found = orthogonal(u * values @ v)

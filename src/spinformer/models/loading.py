@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _FATAL = ("mismatched_keys", "missing_keys")  # of the loading report of transformers
+HALF = (torch.float16, torch.bfloat16)
 
 
 def load_classifier(
@@ -42,8 +43,8 @@ def load_classifier(
 
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
     AutoModelForSequenceClassification knows; or "small", the classifier of sentence pairs inside this package
-    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. Half precision is read as
-    float32 on a CPU, where it takes some ten times as long; quantised weights stay as they are.
+    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. On a CPU weights in
+    half precision become float32, which is several times as fast there; quantised ones stay as they are.
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
     source, device = named_model(str(path_or_hub_id)), usable_device(device)
@@ -55,7 +56,7 @@ def load_classifier(
     _check_tokenizer(source, model, tokenizer)
     _set_padding(model, tokenizer)
     model = model.to(device).eval()
-    if device.type == "cpu" and not getattr(model, "is_quantized", False):
+    if device.type == "cpu" and model.dtype in HALF and not getattr(model, "is_quantized", False):
         model = model.float()
     return model, tokenizer
 

@@ -51,7 +51,7 @@ def fit_game_head(
     and learnt from several times, which saves passes where these take most of the time; a run that is continued asks
     for them again.
     output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the masked passes
-    are in bfloat16, whatever the classifier given has. Where `options.optimizer` is empty, it is AdamW.
+    are in bfloat16, whatever the classifier given has.
     """
     options = options.suited(len(texts))
     if len(texts) < options.batch_size:

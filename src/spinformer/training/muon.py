@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 MOMENTUM = 0.95
-# The rate of Muon, beside that of AdamW for the other weights.
+# Muon's rate is this many times AdamW's.
 MATRIX_RATE = 10.0
 # Coefficients and steps of the iteration of Newton and Schulz: singular values end between 0.7 and 1.2, which will do.
 A, B, C = 3.4445, -4.7750, 2.0315
 STEPS = 5
-# Rows and columns from which on a matrix is one to Muon. Those of fewer are mostly of the last layer.
+# Muon is for matrices of at least so many rows and columns. Smaller ones are mostly those of the last layer.
 LEAST = 9
 
 
