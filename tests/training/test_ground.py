@@ -11,7 +11,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games import exact_values
 from spinformer.games.coalitions import draw_coalitions
-from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers
+from spinformer.models.game_head import GameHead, GameHeadConfig, default_layers, spread_layers
 from spinformer.models.identity import weights_digest
 from spinformer.models.masked import ConfidenceGame, MaskedClassifier
 from spinformer.training.game import GroundingOptions, train_game_head
@@ -126,6 +126,8 @@ class TestHead:
 
     def test_layers(self, classifier):
         assert default_layers(classifier.config.num_hidden_layers) == (0, 1, 2)
+        assert [spread_layers(count) for count in (1, 2, 6)] == [(0, 1), (0, 1, 2), (0, 1, 2, 3, 4, 5, 6)]
+        assert spread_layers(24) == (0, 4, 8, 12, 16, 20, 24)
         with pytest.raises(ValueError, match="multiple of heads"):
             GameHeadConfig((0,), 32, 3, heads=3, dim=16)
 
@@ -220,6 +222,20 @@ class TestTraining:
         first, *others = [sorted(str(one[:3]) for one in seen[start : start + 4]) for start in range(0, 24, 4)]
         assert others[0] == others[1] == first != others[2] == others[3] == others[4]
         assert seen[:4] != seen[4:8]  # in another order
+
+    def test_hints_fade_to_the_end(self, classifier, tmp_path, monkeypatch):
+        import spinformer.training.game_fit as module
+
+        real, weights = module.add_gradients, []
+
+        def watch(*given, hints):
+            weights.append(hints.weight)
+            return real(*given, hints=hints)
+
+        monkeypatch.setattr(module, "add_gradients", watch)
+        options = GroundingOptions(**SMALL, epochs=1, repeats=1, hints=2.0)
+        train_game_head(classifier, tokenizer(), texts(32), tmp_path, options)
+        assert weights == [2.0 * (1 - done / 4) for done in range(4)]
 
     @pytest.mark.parametrize("form", ["sums", "attending"])
     def test_what_is_kept_is_what_would_be_computed(self, classifier, form):

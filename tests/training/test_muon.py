@@ -55,6 +55,19 @@ def test_a_step_by_hand():
     assert torch.equal(weight.detach(), kept)
 
 
+def test_matrices_of_one_shape_together():
+    """Each moves as it does alone."""
+    several, alone = ([weights((12, 10), seed) for seed in range(3)] for _ in range(2))
+    together, each = Muon(several, 0.1, 0.1), [Muon([weight], 0.1, 0.1) for weight in alone]
+    for step in range(3):
+        for weight, twin in zip(several, alone, strict=True):
+            weight.grad = twin.grad = weights((12, 10), 10 + step).detach() * weight.detach()
+        together.step()
+        for optimizer in each:
+            optimizer.step()
+    torch.testing.assert_close([w.detach() for w in several], [w.detach() for w in alone])
+
+
 def test_what_is_a_matrix():
     assert is_matrix(torch.zeros(9, 200))
     assert not any(is_matrix(torch.zeros(shape)) for shape in ((200,), (3, 200), (200, 8), (10, 10, 10)))

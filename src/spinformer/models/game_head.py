@@ -32,6 +32,7 @@ from spinformer.models.rounding import read_weights, round_rows
 from spinformer.models.size_limits import built_for
 
 FOLDER, CONFIG, WEIGHTS = "game", "game.json", "game.safetensors"
+READ = 7  # hidden states that a game reads at most, unless it is told which
 
 
 @dataclass(frozen=True)
@@ -248,6 +249,14 @@ def built_in_game(model: nn.Module) -> GameHead | None:
 
 
 def default_layers(count: int) -> tuple[int, ...]:
-    """Of an encoder of `count` layers: embeddings, middle and last; a word before, while and after it meets others."""
+    """Of an encoder of `count` layers: embeddings, middle and last; what a game reads that a classifier has inside."""
     checks.at_least("the number of layers", count, 1)
     return tuple(sorted({0, (count + 1) // 2, count}))
+
+
+def spread_layers(count: int) -> tuple[int, ...]:
+    """Of an encoder of `count` layers: embeddings, last and those between, at most READ evenly spread; for a game
+    that is learnt for a ready classifier.
+    """
+    checks.at_least("the number of layers", count, 1)
+    return tuple(sorted({round(count * part / (READ - 1)) for part in range(READ)}))

@@ -17,7 +17,7 @@ from spinformer._base.processes import rank_and_world, wait_for_all
 from spinformer._base.rng import seeded
 from spinformer.data.streams import TextStream
 from spinformer.data.texts import Texts
-from spinformer.models.game_head import FOLDER, WEIGHTS, GameHead, GameHeadConfig, default_layers
+from spinformer.models.game_head import FOLDER, WEIGHTS, GameHead, GameHeadConfig, spread_layers
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
@@ -167,7 +167,7 @@ def hold_out(texts: Texts | TextStream, seed: int, count: int = HELD_OUT) -> tup
 
 
 def _config(model: Any, options: GroundingOptions, texts: Texts, outputs: Outputs, scale: float) -> GameHeadConfig:
-    layers = resolve_layers(model, options.layers) if options.layers else default_layers(layer_count(model))
+    layers = resolve_layers(model, options.layers) if options.layers else spread_layers(layer_count(model))
     names = ("form", "heads", "dim", "hidden", "readout", "reads", "masking")
     sizes = {name: getattr(options, name) for name in names} | {"outputs": outputs, "scale": scale}
     sizes["texts"] = 2 if texts.paired else 1

@@ -41,12 +41,13 @@ def fit_game_head(
     output: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """loss = FLOOR / (FLOOR + V) |p(C) - q(C)|^2 + ENTROPY H(p(C), q(C)) + hints |h(C) - g(C)|^2
+    """loss = FLOOR / (FLOOR + V) |p(C) - q(C)|^2 + ENTROPY H(p(C), q(C)) + (1 - s) hints |h(C) - g(C)|^2
 
     in the mean over texts and coalitions C. p(C): the classifier's probabilities when it sees the words C alone; q(C):
     the game head's prediction of them from the full text; V: the variance of p over the coalitions of a text, so that
     texts in which little happens count too; H(p, q) = -sum p log q, and for several labels also -(1 - p) log(1 - q);
-    h(C): hidden states behind p(C), in units of their spread, and g(C) what the game head makes of them (`HintMap`).
+    h(C): hidden states behind p(C), in units of their spread, and g(C) what the game head makes of them (`HintMap`); s:
+    the part of the updates that is done, as hints help at first and later only take room.
     For scores p and q are in units of their spread, and H is 0. With `options.repeats` the answers of an epoch are kept
     and learnt from several times, which saves passes where these take most of the time; a run that is continued asks
     for them again.
@@ -142,6 +143,7 @@ class Updates:
         self.before: Batch | None = None
         self.value: Tensor | None = None  # of the last update's loss, not looked at yet: a GPU is still computing it
         self.done = 0
+        self.steps = steps if kind == "cosine" else None  # of a stream the end is not known
         # Kept to the end of the outermost block of autocast, even of one that is off.
         self.casts = torch.autocast(self.device.type, enabled=False)
 
@@ -215,6 +217,8 @@ class Updates:
         if asked is None:
             raise ValueError(f"batch {batch.number} is expected to be prepared, or to have come before")
         words, coalitions = asked[0].to(self.device), asked[1].to(self.device)
+        if self.hints is not None and self.steps is not None:
+            self.hints.weight = self.options.hints * (1 - self.done / self.steps)
         given = (self.head, self.classifier, words, coalitions, self.memory, batch.number)
         value = add_gradients(*given, hints=self.hints)
         self._check_value()

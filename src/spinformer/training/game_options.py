@@ -22,11 +22,11 @@ class GroundingOptions:
     subsets: masked passes for each text and epoch; repeats: how often the answers of an epoch are learnt from before
     others are asked; masking: how words are hidden (`MaskedClassifier`); max_length: tokens read of a text, 0 for as
     many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of the game head (`GameHeadConfig`),
-    where empty layers are the embeddings, the middle and the last; optimizer: adamw, or muon for matrices, its rate ten
-    times `learning_rate`; hints: weight of the hidden states that are learnt beside the answers; save_steps:
-    updates between checkpoints; gain: of R², what twice as many texts of a stream must bring, or it is read no further;
-    0 reads all of it. Where epochs, batch_size, repeats, optimizer, learning_rate, dim, hidden or readout is 0 or
-    empty, it is chosen by the number of texts (`suited`).
+    where empty layers are the embeddings, the last and those between, at most seven; optimizer: adamw, or muon for
+    matrices, its rate ten times `learning_rate`; hints: weight of the hidden states that are learnt beside the answers;
+    save_steps: updates between checkpoints; gain: of R², what twice as many texts of a stream must bring, or it is read
+    no further; 0 reads all of it. Where epochs, batch_size, repeats, optimizer, learning_rate, dim, hidden or readout
+    is 0 or empty, it is chosen by the number of texts (`suited`).
     """
 
     epochs: int = 0
@@ -80,8 +80,8 @@ class GroundingOptions:
             chosen: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "repeats": repeats, "learning_rate": 2e-3}
             sizes = {"dim": 32 * wide, "hidden": 96 * wide, "readout": 64 * wide}
         else:
-            optimizer = "adamw"
-            chosen = {"epochs": 3, "batch_size": 128, "repeats": 1, "learning_rate": 1e-3}
+            optimizer = "muon"
+            chosen = {"epochs": 3, "batch_size": 128, "repeats": 2, "learning_rate": 1e-3}
             sizes = {"dim": 192, "hidden": 512, "readout": 384}
         sizes["dim"] = -(-sizes["dim"] // self.heads) * self.heads
         chosen |= sizes | {"optimizer": optimizer}

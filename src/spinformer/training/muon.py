@@ -29,29 +29,41 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        """One step of all matrices that have a gradient."""
+        """One step of all matrices that have a gradient; those of one shape together."""
         for group in self.param_groups:
-            rate, decay = group["lr"], group["weight_decay"]
+            shapes: dict[torch.Size, list[Tensor]] = {}
             for matrix in group["params"]:
-                if matrix.grad is None:
-                    continue
-                state = self.state[matrix]
-                if not state:
-                    state["mean"] = torch.zeros_like(matrix)
-                mean = state["mean"].mul_(MOMENTUM).add_(matrix.grad)
-                change = orthogonal(matrix.grad.add(mean, alpha=MOMENTUM))
-                rows, columns = matrix.shape
-                matrix.mul_(1 - rate * decay).sub_(change, alpha=rate * max(1.0, rows / columns) ** 0.5)
+                if matrix.grad is not None:
+                    shapes.setdefault(matrix.shape, []).append(matrix)
+            for matrices in shapes.values():
+                self._move(matrices, group["lr"], group["weight_decay"])
+
+    def _move(self, matrices: Sequence[Tensor], rate: float, decay: float) -> None:
+        """One step of some matrices of one shape."""
+        gradients = []
+        for matrix in matrices:
+            state = self.state[matrix]
+            if not state:
+                state["mean"] = torch.zeros_like(matrix)
+            mean = state["mean"].mul_(MOMENTUM).add_(matrix.grad)
+            gradients.append(torch.add(matrix.grad, mean, alpha=MOMENTUM))
+        rows, columns = matrices[0].shape
+        step = rate * max(1.0, rows / columns) ** 0.5
+        for matrix, change in zip(matrices, orthogonal(torch.stack(gradients)), strict=True):
+            matrix.mul_(1 - rate * decay).sub_(change, alpha=step)
 
 
-def orthogonal(matrix: Tensor) -> Tensor:
-    """About U V' of a matrix U S V', of as many columns and rows."""
-    x = matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
-    x = x / x.norm().clamp_min(1e-12)
+def orthogonal(matrices: Tensor) -> Tensor:
+    """About U V' of each matrix U S V', (..., rows, columns)."""
+    shape = matrices.shape
+    x = matrices.flatten(0, -3) if matrices.dim() > 2 else matrices[None]
+    tall = shape[-2] > shape[-1]
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-12)
     for _ in range(STEPS):
         square = x @ x.mT
-        x = A * x + (B * square + C * square @ square) @ x
-    return x.mT if matrix.shape[0] > matrix.shape[1] else x
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=B, alpha=C), x, beta=A)
+    return (x.mT if tall else x).reshape(shape)
 
 
 def is_matrix(weight: Tensor) -> bool:
