@@ -20,6 +20,8 @@ RENAMED = {
     },
 }
 UNKNOWN = "not recorded"  # a result that neither says its commit nor is listed here; SPINFORMER_COMMIT names it
+# Results whose machine had the code with another history: when they were written, and the commit of that code.
+COPIED = {"exactness-sst2": ("2026-11-19T05:05:01+00:00", "a5b5fa8")}
 # Results whose machine knew no commit: when they were written, and the commit with which they entered the repository.
 ENTERED = {
     "attractor": ("2026-11-15T03:36:15+00:00", "b4be4cf"),
@@ -63,6 +65,9 @@ def rename_methods(value: Any) -> Any:
 
 def commit_of(record: Record) -> str:
     """The commit that made a result, as it says; for older ones that do not, the commit that brought them."""
+    written, commit = COPIED.get(record["name"], ("", ""))
+    if record["written"] == written:
+        return commit
     if record["commit"]:
         return str(record["commit"])
     written, commit = ENTERED.get(record["name"], ("", ""))

@@ -119,6 +119,12 @@ def test_the_commit_of_a_copy_without_history(tmp_path, monkeypatch):
         assert records.read("thing", tmp_path)["commit"] == commit
 
 
+def test_the_commit_that_was_named_counts(monkeypatch):
+    """A copy of the code may lie in the history of something else."""
+    monkeypatch.setenv("SPINFORMER_COMMIT", "1234567")
+    assert records.commit() == "1234567"
+
+
 def test_runs_are_gathered(tmp_path, monkeypatch):
     def run(job, seed, accuracy):
         return {"job": job, "seed": seed, "scores": {"dev": {"accuracy": accuracy}}}

@@ -1,7 +1,7 @@
 """Records: one JSON file for each result, with what was run, on what, and what came out.
 
 Documents quote figures from these files alone, so everything needed to judge a figure stands beside it. Where a copy
-of the code runs without its history, as in a container, the environment variable SPINFORMER_COMMIT names its commit.
+of the code runs without its history, or with another one, the environment variable SPINFORMER_COMMIT names its commit.
 """
 
 import json
@@ -90,11 +90,13 @@ def finite(value: Any) -> Any:
 
 
 def commit() -> str | None:
-    """The commit checked out in the current folder, or else SPINFORMER_COMMIT."""
+    """SPINFORMER_COMMIT, or else the commit checked out in the current folder."""
+    if named := os.environ.get("SPINFORMER_COMMIT"):
+        return named
     try:
         done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("SPINFORMER_COMMIT")
+        return None
     return done.stdout.strip()
 
 

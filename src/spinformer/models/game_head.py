@@ -249,7 +249,7 @@ def built_in_game(model: nn.Module) -> GameHead | None:
 
 
 def default_layers(count: int) -> tuple[int, ...]:
-    """Of an encoder of `count` layers: embeddings, middle and last; what a game reads that a classifier has inside."""
+    """Of an encoder of `count` layers: embeddings, middle and last; for a game inside a classifier, or of few texts."""
     checks.at_least("the number of layers", count, 1)
     return tuple(sorted({0, (count + 1) // 2, count}))
 

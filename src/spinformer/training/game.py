@@ -17,7 +17,7 @@ from spinformer._base.processes import rank_and_world, wait_for_all
 from spinformer._base.rng import seeded
 from spinformer.data.streams import TextStream
 from spinformer.data.texts import Texts
-from spinformer.models.game_head import FOLDER, WEIGHTS, GameHead, GameHeadConfig, spread_layers
+from spinformer.models.game_head import FOLDER, WEIGHTS, GameHead, GameHeadConfig, default_layers, spread_layers
 from spinformer.models.hidden_states import hidden_width, layer_count, resolve_layers
 from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
@@ -26,7 +26,7 @@ from spinformer.training.calibration import measure_misfit
 from spinformer.training.checkpoint import Checkpoint
 from spinformer.training.game_fit import STATE, describe_run, fit_game_head
 from spinformer.training.game_loss import score_scale
-from spinformer.training.game_options import MANY
+from spinformer.training.game_options import FEW, MANY
 from spinformer.training.game_options import GroundingOptions as GroundingOptions
 from spinformer.training.game_stream import fit_stream
 from spinformer.training.game_time import announcement, seconds_per_text
@@ -91,10 +91,12 @@ def _train_game_head(
     texts = source if isinstance(source, Texts) else next(parts, Texts([], source=source.source))
     if not len(texts):
         raise ValueError(f"{texts.source} has no texts; expected at least one")
-    options = options.suited(len(texts) if isinstance(source, Texts) else MANY)
+    count = len(texts) if isinstance(source, Texts) else MANY
+    options = options.suited(count)
     with seeded(options.seed):  # weights are drawn on the CPU
         scale = score_scale(classifier, texts, options.max_length)
-        head = GameHead(_config(model, options, texts, classifier.outputs, scale)).to(classifier.device)
+        config = _config(model, options, count, texts.paired, classifier.outputs, scale)
+        head = GameHead(config).to(classifier.device)
         run = describe_run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
         ended = _EndedRun(output / FOLDER, run)
         if resume and ended.matches():
@@ -166,10 +168,14 @@ def hold_out(texts: Texts | TextStream, seed: int, count: int = HELD_OUT) -> tup
     return texts.select(sorted(order[held:])), texts.select(sorted(order[:held]))
 
 
-def _config(model: Any, options: GroundingOptions, texts: Texts, outputs: Outputs, scale: float) -> GameHeadConfig:
-    layers = resolve_layers(model, options.layers) if options.layers else spread_layers(layer_count(model))
+def _config(
+    model: Any, options: GroundingOptions, count: int, paired: bool, outputs: Outputs, scale: float
+) -> GameHeadConfig:
+    """Of a game head that is learnt from so many texts."""
+    read = default_layers if count <= FEW else spread_layers
+    layers = resolve_layers(model, options.layers) if options.layers else read(layer_count(model))
     names = ("form", "heads", "dim", "hidden", "readout", "reads", "masking")
     sizes = {name: getattr(options, name) for name in names} | {"outputs": outputs, "scale": scale}
-    sizes["texts"] = 2 if texts.paired else 1
+    sizes["texts"] = 2 if paired else 1
     classes = int(model.config.num_labels)
     return GameHeadConfig(layers, hidden_width(model), classes, model=weights_digest(model), fading=True, **sizes)

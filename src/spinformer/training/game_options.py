@@ -22,7 +22,8 @@ class GroundingOptions:
     subsets: masked passes for each text and epoch; repeats: how often the answers of an epoch are learnt from before
     others are asked; masking: how words are hidden (`MaskedClassifier`); max_length: tokens read of a text, 0 for as
     many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of the game head (`GameHeadConfig`),
-    where empty layers are the embeddings, the last and those between, at most seven; optimizer: adamw, or muon for
+    where empty layers are the embeddings, the last and those between, at most seven, and from few texts the middle one
+    alone between; optimizer: adamw, or muon for
     matrices, its rate ten times `learning_rate`; hints: weight of the hidden states that are learnt beside the answers;
     save_steps: updates between checkpoints; gain: of R², what twice as many texts of a stream must bring, or it is read
     no further; 0 reads all of it. Where epochs, batch_size, repeats, optimizer, learning_rate, dim, hidden or readout

@@ -40,16 +40,17 @@ class Muon(Optimizer):
 
     def _move(self, matrices: Sequence[Tensor], rate: float, decay: float) -> None:
         """One step of some matrices of one shape."""
-        gradients = []
+        ahead = []
         for matrix in matrices:
-            state = self.state[matrix]
+            gradient, state = matrix.grad, self.state[matrix]
+            assert gradient is not None  # `step` takes no others
             if not state:
                 state["mean"] = torch.zeros_like(matrix)
-            mean = state["mean"].mul_(MOMENTUM).add_(matrix.grad)
-            gradients.append(torch.add(matrix.grad, mean, alpha=MOMENTUM))
+            mean = state["mean"].mul_(MOMENTUM).add_(gradient)
+            ahead.append(gradient.add(mean, alpha=MOMENTUM))
         rows, columns = matrices[0].shape
         step = rate * max(1.0, rows / columns) ** 0.5
-        for matrix, change in zip(matrices, orthogonal(torch.stack(gradients)), strict=True):
+        for matrix, change in zip(matrices, orthogonal(torch.stack(ahead)), strict=True):
             matrix.mul_(1 - rate * decay).sub_(change, alpha=step)
 
 

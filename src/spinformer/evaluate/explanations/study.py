@@ -1,7 +1,7 @@
 """Every measurement of a classifier's explanations on the same texts: how faithful, how stable, at what cost."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -87,11 +87,6 @@ class StudyResult:
             lines.append(f"interactions: not measured, since no text has {MIN_WORDS} to {MAX_WORDS} words")
         if self.diagnostics is not None:
             lines.append(f"mean field: {self.diagnostics['converged']:.1%} converged")
-            if self.diagnostics["ess_texts"]:
-                lines[-1] += (
-                    "; effective sample size under Gibbs weights, share of the coalitions: "
-                    f"mean {self.diagnostics['ess_mean']:.2f}, lowest {self.diagnostics['ess_least']:.2f}"
-                )
         if self.highlights is not None:
             lines.append(f"\n{self.highlights}")
         return "\n".join(lines)
@@ -131,7 +126,8 @@ class Study:
         assert table is not None
         if self.explainer.grounded is None:
             return StudyResult(table, stability, human)
-        return StudyResult(table, stability, human, self.fit(), self.interactions(), self.diagnostics(STABILITY_TEXTS))
+        spins = self.diagnostics(STABILITY_TEXTS, gibbs=False)
+        return StudyResult(table, stability, human, self.fit(), self.interactions(), spins)
 
     def forecast(
         self,
@@ -156,6 +152,10 @@ class Study:
             counts = [int(self._words([row]).counts) for row in self._short_texts()]
             passes = len(self.texts) * (COALITIONS + 3) + sum(2**count + 2 for count in counts)
             total += Forecast(passes, passes * seconds_per_pass(classifier, self._words([0])))
+            with Cost(classifier) as cost:
+                sample.diagnostics(gibbs=False)
+            spins = Forecast.of(cost, min(STABILITY_TEXTS, len(self.texts)) / len(sample.texts))
+            total += replace(spins, passes=0)  # counted above
         return total
 
     def _parts(
@@ -188,11 +188,12 @@ class Study:
         short = [[row] for row in self._short_texts()]
         return Agreement.join([metric(*part) for part in self._games(short, "interactions")]) if short else None
 
-    def diagnostics(self, texts: int | None = None) -> dict[str, float]:
-        """Of the first so many texts, by default all: the share of mean fields that converged, and the effective sample
-        size under Gibbs weights as a share of the coalitions (with the uniform weights of the default it is 1).
+    def diagnostics(self, texts: int | None = None, *, gibbs: bool = True) -> dict[str, float]:
+        """Of the first so many texts, by default all: the share of mean fields that converged.
 
-        That size is of the texts of at most GIBBS_WORDS words, `ess_texts` of them, and missing where there are none.
+        gibbs: also the effective sample size under Gibbs weights as a share of the coalitions (with the uniform weights
+        of the default it is 1), which takes seconds for each text. It is of the texts of at most GIBBS_WORDS words,
+        `ess_texts` of them, and missing where there are none.
         """
         grounded, shares, converged = self._grounded(), [], []
         count = len(self.texts) if texts is None else min(texts, len(self.texts))
@@ -200,12 +201,16 @@ class Study:
             words = self._words(rows)
             games = grounded.games(words)
             converged.append(grounded.attention(games).solved.converged.float().cpu())
+            if not gibbs:
+                continue
             short = [row for row, count in zip(rows, words.counts.tolist(), strict=True) if count <= GIBBS_WORDS]
             if 0 < len(short) < len(rows):
                 games = grounded.games(self._words(short))
             if short:
                 shares.append(grounded.attention(games, weighting="gibbs").ess.cpu() / (grounded.samples or ANNEALED))
-        result = {"ess_texts": sum(map(len, shares)), "converged": float(torch.cat(converged).mean())}
+        result = {"converged": float(torch.cat(converged).mean())}
+        if gibbs:
+            result["ess_texts"] = sum(map(len, shares))
         if not shares:
             return result
         share = torch.cat(shares)
