@@ -54,6 +54,8 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "nli-published-neutral": (("nli-paper", "nli-literal"), neurogame.neutral),
     "exactness-snli": (("exactness-snli",), exactness.ours),
     "exactness-snli-peers": (("exactness-snli-peers",), exactness.peers),
+    "exactness-sst2": (("exactness-sst2",), exactness.ours),
+    "exactness-sst2-peers": (("exactness-sst2-peers",), exactness.peers),
     "grounding-forms": (("grounding-forms",), grounding.forms),
     "grounding-frozen": (("grounding-frozen",), grounding.methods),
     "grounding-frozen-fit": (("grounding-frozen",), grounding.fit),

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from spinformer._base.files import run_lock
     from spinformer._base.processes import joined, rank_and_world
     from spinformer.data.texts import Texts
-    from spinformer.evaluate.explanations.report import report
+    from spinformer.evaluate.explanations.report import forecast, report
     from spinformer.explain.explainer import Explainer
     from spinformer.models.game_head import FOLDER
     from spinformer.models.loading import load_classifier
@@ -117,6 +117,7 @@ def run(args: argparse.Namespace) -> int:
         explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
         some = training if isinstance(training, Texts) else next(training.parts(len(held_out)))
         learnt = some.select(range(min(len(held_out), len(some))))
+        remark(f"measuring the game on {len(held_out):,} unseen texts: {forecast(explainer, held_out, learnt=learnt)}")
         findings = report(explainer, held_out, learnt=learnt)
         findings.save(output)
     print(findings)

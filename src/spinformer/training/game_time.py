@@ -14,6 +14,7 @@ from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
 from spinformer.training.game_options import GroundingOptions
+from spinformer.training.muon import optimizers_of
 
 TRIED = 16  # texts that are timed on a CPU; on a GPU a whole batch
 
@@ -48,7 +49,19 @@ def seconds_per_text(
     taken = seconds()
     if options.repeats > 1:
         taken += (options.repeats - 1) * seconds()
-    return taken / len(chosen)
+    return taken / len(chosen) + options.repeats * _seconds_per_update(twin, hints, options) / options.batch_size
+
+
+def _seconds_per_update(twin: GameHead, hints: HintMap | None, options: GroundingOptions) -> float:
+    """What the optimiser takes to change weights that have gradients."""
+    weights = [*twin.parameters(), *(() if hints is None else hints.parameters())]
+    optimizers = optimizers_of(weights, 0.0, 0.0, muon=options.optimizer == "muon").values()
+    for _ in range(2):  # the first prepares what an optimiser keeps
+        start = time.perf_counter()
+        for optimizer in optimizers:
+            optimizer.step()
+        float(weights[0].detach().sum())  # waits for the device
+    return time.perf_counter() - start
 
 
 def announcement(texts: int, epochs: int, coalitions: int, held_out: int, seconds: float) -> str:

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from spinformer._base.files import atomic_text
+from spinformer._base.progress import silence
 from spinformer.data.texts import Texts
 from spinformer.evaluate.explanations.comparison import Table, compare
+from spinformer.evaluate.explanations.faithfulness import Cost
+from spinformer.evaluate.explanations.forecast import Forecast, few
 from spinformer.evaluate.explanations.game_fit import Fit
 from spinformer.evaluate.explanations.study import CHUNK, REFERENCE, Study
 from spinformer.explain.explainer import Explainer
@@ -18,6 +21,7 @@ from spinformer.models.misfit import MIN_FIT
 # a multiple of that of random scores.
 MIN_SHARE, MIN_LIFT = 0.9, 2.0
 METHODS = (REFERENCE, "leave-one-out", "random")
+COALITIONS = 16  # of each text, for the fit
 WORTH = 0.01  # of R squared: less is not worth more texts
 
 
@@ -76,8 +80,20 @@ class GroundingReport:
         return "\n".join([*lines, *(f"WARNING: {text}" for text in self.warnings)])
 
 
+def forecast(explainer: Explainer, texts: Texts, *, learnt: Texts | None = None) -> Forecast:
+    """What `report` will take with the same arguments, from what it takes on a few of the texts."""
+    sample = texts.select(few(texts))
+    with silence():
+        with Cost(explainer.classifier) as fit:
+            Study(explainer, sample).fit(COALITIONS)
+        with Cost(explainer.classifier) as whole:
+            report(explainer, sample)
+    total = Forecast.of(whole, len(texts) / len(sample))
+    return total if learnt is None else total + Forecast.of(fit, len(learnt) / len(sample))
+
+
 def report(
-    explainer: Explainer, texts: Texts, *, learnt: Texts | None = None, coalitions: int = 16, chunk: int = CHUNK
+    explainer: Explainer, texts: Texts, *, learnt: Texts | None = None, coalitions: int = COALITIONS, chunk: int = CHUNK
 ) -> GroundingReport:
     """Measure the game of an explainer on texts that it was not trained on.
 
