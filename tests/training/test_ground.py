@@ -223,6 +223,27 @@ class TestTraining:
         assert others[0] == others[1] == first != others[2] == others[3] == others[4]
         assert seen[:4] != seen[4:8]  # in another order
 
+    def test_some_texts_at_a_time_are_learnt_from_again(self, monkeypatch):
+        """Every batch comes as often, and no more answers are kept than those about KEPT texts."""
+        import spinformer.training.game_fit as module
+
+        options = GroundingOptions(**SMALL, epochs=2, repeats=3)
+        whole = list(module.batches_of(texts(80), options))
+        monkeypatch.setattr(module, "KEPT", 32)
+        parts = list(module.batches_of(texts(80), options))
+        assert sorted(whole) == sorted(parts)
+        assert [(batch.number // 4, batch.repeat) for batch in parts[:30:4]] == [
+            *((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)),
+            *((2, 0), (2, 2)),  # of two batches, each three times
+        ]
+        kept, most = set(), 0
+        for before, batch in zip([None, *parts], parts, strict=False):
+            if before is not None and batch.repeat == 0 and before.repeat:
+                kept.clear()
+            kept.add(batch.number)
+            most = max(most, len(kept))
+        assert most == 4
+
     def test_hints_fade_to_the_end(self, classifier, tmp_path, monkeypatch):
         import spinformer.training.game_fit as module
 

@@ -29,6 +29,7 @@ from spinformer.training.schedule import schedule
 from spinformer.training.seeding import step_generator, step_seed
 
 STATE = "state.pt"
+KEPT = 2**15  # texts whose answers are kept to be learnt from again
 WORKERS = min(8, max(1, (os.cpu_count() or 2) - 1))  # processes that prepare batches while a GPU computes
 
 
@@ -47,10 +48,9 @@ def fit_game_head(
     the game head's prediction of them from the full text; V: the variance of p over the coalitions of a text, so that
     texts in which little happens count too; H(p, q) = -sum p log q, and for several labels also -(1 - p) log(1 - q);
     h(C): hidden states behind p(C), in units of their spread, and g(C) what the game head makes of them (`HintMap`); s:
-    the part of the updates that is done, as hints help at first and later only take room.
-    For scores p and q are in units of their spread, and H is 0. With `options.repeats` the answers of an epoch are kept
-    and learnt from several times, which saves passes where these take most of the time; a run that is continued asks
-    for them again.
+    the part of the updates that is done, as hints help at first and later only take room. For scores p and q are in
+    units of their spread, and H is 0. With `options.repeats` the answers about KEPT texts at a time are learnt from
+    several times, which saves passes where these take most of the time; a run that is continued asks for them again.
     output: checkpoints are written to `output`/game; resume: continue from the one there. On a GPU the masked passes
     are in bfloat16, whatever the classifier given has.
     """
@@ -89,21 +89,25 @@ class Batch(NamedTuple):
 def batches_of(
     texts: Texts, options: GroundingOptions, *, epochs: Sequence[int] = (), first: int = 0
 ) -> Iterator[Batch]:
-    """The batch of every update, all epochs in turn, and in each of them all repeats.
+    """The batch of every update, all epochs in turn, in each of them KEPT texts at a time, and of these all repeats.
 
     epochs: their numbers, by default as many as the options say; first: the number of the first batch.
     """
     size = options.batch_size
+    most = max(1, KEPT // size)
     sampler = LengthSampler(torch.tensor(texts.lengths), size, options.seed)
     for place, epoch in enumerate(epochs or range(options.epochs)):
         sampler.set_epoch(epoch)
         order = list(sampler)
         count = len(order) // size
-        for repeat in range(options.repeats):
-            generator = step_generator(options.seed, epoch * options.repeats + repeat)
-            numbers = torch.randperm(count, generator=generator).tolist() if repeat else range(count)
-            for number in numbers:
-                yield Batch(order[number * size : (number + 1) * size], first + place * count + number, repeat)
+        steps = range(epoch * options.repeats, (epoch + 1) * options.repeats)
+        generators = [step_generator(options.seed, step) for step in steps]
+        for start in range(0, count, most):
+            several = min(most, count - start)
+            for repeat, generator in enumerate(generators):
+                again = torch.randperm(several, generator=generator).tolist() if repeat else range(several)
+                for number in (start + one for one in again):
+                    yield Batch(order[number * size : (number + 1) * size], first + place * count + number, repeat)
 
 
 class Updates:

@@ -1,4 +1,4 @@
-"""What a classifier said of the batches of an epoch, kept until it is over: learnt from again, not asked again."""
+"""What a classifier said of some batches, kept until others are asked about: learnt from again, not asked again."""
 
 from collections.abc import Sequence
 

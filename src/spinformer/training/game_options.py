@@ -23,11 +23,11 @@ class GroundingOptions:
     others are asked; masking: how words are hidden (`MaskedClassifier`); max_length: tokens read of a text, 0 for as
     many as the classifier takes; form, layers, heads, dim, hidden, readout, reads: of the game head (`GameHeadConfig`),
     where empty layers are the embeddings, the last and those between, at most seven, and from few texts the middle one
-    alone between; optimizer: adamw, or muon for
-    matrices, its rate ten times `learning_rate`; hints: weight of the hidden states that are learnt beside the answers;
-    save_steps: updates between checkpoints; gain: of R², what twice as many texts of a stream must bring, or it is read
-    no further; 0 reads all of it. Where epochs, batch_size, repeats, optimizer, learning_rate, dim, hidden or readout
-    is 0 or empty, it is chosen by the number of texts (`suited`).
+    alone between; optimizer: adamw, or muon for matrices, its rate ten times `learning_rate`; hints: weight of the
+    hidden states that are learnt beside the answers; save_steps: updates between checkpoints; gain: of R², what twice
+    as many texts of a stream must bring, or it is read no further; 0 reads all of it. Where epochs, batch_size,
+    repeats, optimizer, learning_rate, dim, hidden or readout is 0 or empty, it is chosen by the number of texts
+    (`suited`).
     """
 
     epochs: int = 0
@@ -70,9 +70,9 @@ class GroundingOptions:
     def suited(self, texts: int) -> "GroundingOptions":
         """These options for so many texts: what is 0 is chosen.
 
-        From many texts a large game is learnt, in large batches, and every answer is used once. From fewer a small one
-        is learnt, in small batches; answers, which take most of the time on a CPU, are used several times. From few
-        Muon learns more in as many updates.
+        From many texts a large game is learnt, in large batches, and every answer is used twice. From fewer a small one
+        is learnt, in small batches; answers, which take most of the time on a CPU, are used several times. Muon learns
+        more in as many updates, but for numbers between FEW and MANY.
         """
         if texts < MANY:
             epochs = min(8, max(1, round(FEW / max(1, texts))))
