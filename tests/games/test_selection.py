@@ -7,7 +7,7 @@ from spinformer.games import TableGame, exact_values, selection
 from spinformer.games.designs import all_coalitions, paired_design
 from spinformer.games.evidence import regress
 from spinformer.games.gaussian import Quadrature, order_ratios
-from spinformer.games.selection import CHOSEN, ORDER, TARGETS, _choose, _pairs, _targets, informative_design
+from spinformer.games.selection import CHOSEN, ORDER, PAIR_INDEX, TARGETS, _choose, _pairs, _targets, informative_design
 from tests.games.test_evidence import position
 from tests.games.test_quadrature import smooth_tables
 
@@ -34,22 +34,23 @@ def test_a_larger_count_begins_with_the_same() -> None:
     assert len(many) == 2 * CHOSEN + 200
 
 
+@pytest.mark.parametrize("index", ["SV", "BV"])
 @pytest.mark.parametrize(
     ("order", "weights"), [(ORDER, (2.0, 1.0, 1.0, 0.5, 0.5)), (0.02, (0.2, 0.8, 2.3, 0.75, 0.95))]
 )
-def test_each_pair_takes_most_variance_from_the_values(order: float, weights: tuple[float, ...]) -> None:
+def test_each_pair_takes_most_variance_from_the_values(order: float, weights: tuple[float, ...], index: str) -> None:
     """Against plain posterior variances: of all pairs of five players, the next one chosen leaves least."""
     ratios, pool = order_ratios(5, order, torch.tensor(weights)), _pairs(5, 15, torch.tensor(0))
-    chosen = _choose(pool, ratios, 4)
+    chosen = _choose(pool, ratios, 4, index)
 
     def left(rows: list[int]) -> float:
         half = torch.cat([torch.zeros(1, 5, dtype=torch.bool), pool[rows]])
         asked = Quadrature(torch.cat([half, ~half]), ratios)
         total = 0.0
-        for name, importance in (("SV", 1.0), ("SII", 0.3)):
+        for name, importance in ((index, 1.0), (PAIR_INDEX[index], 0.3)):
             before = Quadrature(torch.cat([half[:1], ~half[:1]]), ratios)
             scale = before_asking(name, ratios)
-            after = asked.deviations(name).square().sum() / (2 if name == "SII" else 1)
+            after = asked.deviations(name).square().sum() / (1 if name == index else 2)
             total += importance**2 * float(after / scale)
             assert after <= before.deviations(name).square().sum()
         return total
@@ -79,6 +80,22 @@ def test_values_are_nearer_than_with_drawn_ones() -> None:
         errors.append([float((each - exact).norm() / exact.norm()) for each in found])
     drawn, chosen = torch.tensor(errors).mean(0).tolist()
     assert chosen < drawn * 2 / 3
+
+
+@pytest.mark.parametrize(("index", "other"), [("SV", "BV"), ("BV", "SV")])
+def test_what_is_asked_tells_of_the_values_that_are_wanted(index: str, other: str) -> None:
+    """12 games of 11 players, 48 coalitions chosen for these values or for the others.
+
+    Measured errors: 0.116 for 0.190 of SV, 0.162 for 0.165 of BV, which in such smooth games large coalitions tell too.
+    """
+    errors = []
+    for seed, table in enumerate(smooth_tables(11, 12)):
+        exact = exact_values(TableGame(table), index)
+        designs = [informative_design(11, 49, torch.tensor(seed), index=name) for name in (index, other)]
+        found = [regress(design, table[position(design)]).by_index[index].values[0] for design in designs]
+        errors.append([float((each - exact).norm() / exact.norm()) for each in found])
+    own, others = torch.tensor(errors).mean(0).tolist()
+    assert own < others
 
 
 def test_players_who_matter_are_asked_about() -> None:

@@ -5,7 +5,8 @@
 for every index, since indices are linear in the game: g is the predicted game, whose values cost no pass, and v the
 classifier's. The values of v - g are read from the passes by a Gaussian process (`spinformer.games.evidence`). It is
 drawn to 0, so few passes change little, and it looks at the words that do something in the game. So do the passes: each
-is the one that tells most (`spinformer.games.selection`). Without a game g is 0, and the same code starts from nothing.
+is the one that tells most of the values that are wanted (`spinformer.games.selection`). Without a game g is 0, and the
+same code starts from nothing.
 """
 
 import math
@@ -55,10 +56,14 @@ class Refined:
 
 @dataclass
 class _Text:
-    """What is known of one text: the coalitions asked, (K, n), of which the first is empty, and the answers v and g."""
+    """What is known of one text: the coalitions asked, (K, n), of which the first is empty, and the answers v and g.
+
+    index: of the values that passes are to tell, SV or BV.
+    """
 
     players: int
     seed: Tensor
+    index: str
     full: float
     asked: Tensor
     answers: Tensor = field(default_factory=lambda: torch.zeros(0))
@@ -78,7 +83,7 @@ class _Text:
 
     def new(self, passes: int) -> Tensor:
         """Coalitions for so many passes, all words need none; without those asked before."""
-        design = informative_design(self.players, passes + 1, self.seed, self.weights)
+        design = informative_design(self.players, passes + 1, self.seed, self.weights, self.index)
         if len(design) < 2 ** min(self.players, 62):
             return design[len(self.asked) :]
         bits = 2 ** torch.arange(self.players)  # all coalitions are in another order than some of them
@@ -103,17 +108,18 @@ def refine(
     """Values of the words of a batch of texts, from `passes` masked passes of each (0 stands for PASSES).
 
     probabilities: of the full texts, (B, classes); classes: those explained, (B,), or (B, 2) with those that they are
-    explained against; games, head: the game and its game head, None without one. until: passes are doubled, from
-    `passes` or FIRST, until with 95% confidence no word's value in `indices` is off by more than this; seconds: or
-    until so much time is spent. A text whose 2^n coalitions fit is enumerated, and its values are exact. The standard
-    errors of the result say what was reached.
+    explained against; games, head: the game and its game head, None without one. indices: those of words whose errors
+    count, of which the first, SV or BV, decides what is asked. until: passes are doubled, from `passes` or FIRST, until
+    with 95% confidence no word's value in `indices` is off by more than this; seconds: or until so much time is spent.
+    A text whose 2^n coalitions fit is enumerated, and its values are exact. The standard errors of the result say what
+    was reached.
     """
     if passes and passes < MIN_PASSES:
         raise ValueError(f"expected at least {MIN_PASSES} passes; got {passes}")
     counts, start = words.counts.tolist(), time.monotonic()
     full = value_of(probabilities, classes).tolist()
     texts = [
-        _Text(count, text_seed(words, row, seed), full[row], torch.zeros(0, count, dtype=torch.bool))
+        _Text(count, text_seed(words, row, seed), indices[0], full[row], torch.zeros(0, count, dtype=torch.bool))
         for row, count in enumerate(counts)
     ]
     scales: list[float | None] = [None] * len(texts)

@@ -3,10 +3,11 @@
     C_k = argmax over C of   sum over i  of cov(phi_i, v(C) - v(N - C) | asked)^2 / var(v(C) - v(N - C) | asked)
           + PAIRS^2 times    sum over ij of cov(I_ij,  v(C) + v(N - C) | asked)^2 / var(v(C) + v(N - C) | asked)
 
-The coalition whose answer, with that of its complement, takes most variance from the Shapley values phi_i and from the
-interactions I_ij, given those asked before, under the Gaussian process of `spinformer.games.gaussian`. Shapley values
-are made of differences v(C) - v(N - C) alone and interactions of sums, and the two are independent: two small problems
-instead of one. Nothing of v itself is needed, so all is chosen before anything is asked.
+The coalition whose answer, with that of its complement, takes most variance from the values phi_i and from the
+interactions I_ij, Shapley's or Banzhaf's, given those asked before, under the Gaussian process of
+`spinformer.games.gaussian`. Values are made of differences v(C) - v(N - C) alone and interactions of sums, and the two
+are independent: two small problems instead of one. Nothing of v itself is needed, so all is chosen before anything is
+asked. Shapley's are told by small and large coalitions, Banzhaf's by those of about half of the players.
 """
 
 import torch
@@ -22,21 +23,25 @@ ORDER = 2.5
 POOL, CHOSEN = 1024, 256
 # How much interactions count beside Shapley values, and how many of them: those of the players who matter most.
 PAIRS, TARGETS = 0.3, 120
+# The interactions that go with values.
+PAIR_INDEX = {"SV": "SII", "BV": "BII"}
 # Variances below this, in units of a coalition's, are rounding.
 FLOOR = 1e-9
 
 
-def informative_design(players: int, count: int, seed: Tensor, weights: Tensor | None = None) -> Tensor:
+def informative_design(
+    players: int, count: int, seed: Tensor, weights: Tensor | None = None, index: str = "SV"
+) -> Tensor:
     """At most `count` different coalitions: none, all, then C_k and N - C_k in turn, as above; (K, n) booleans.
 
-    weights: of the players (`player_weights`), (n,); None where all count alike. A larger count begins with the same
-    coalitions. Where 2^n is at most `count`, all of them.
+    weights: of the players (`player_weights`), (n,); None where all count alike. index: of the values that they are to
+    tell, SV or BV. A larger count begins with the same coalitions. Where 2^n is at most `count`, all of them.
     """
     if 2 ** min(players, 62) <= count:
         return paired_design(players, count, seed)
     wanted = (count - 2) // 2
     pool = _pairs(players, POOL, seed)
-    chosen = _choose(pool, order_ratios(players, ORDER, weights).cpu(), min(wanted, CHOSEN))
+    chosen = _choose(pool, order_ratios(players, ORDER, weights).cpu(), min(wanted, CHOSEN), index)
     half = pool[chosen]
     if wanted > len(chosen):
         half = torch.cat([half, _others(_pairs(players, wanted + len(chosen), seed), half)])[:wanted]
@@ -58,15 +63,15 @@ def _others(pairs: Tensor, chosen: Tensor) -> Tensor:
     return pairs[[row.tobytes() not in known for row in pairs.numpy()]]
 
 
-def _choose(pool: Tensor, ratios: Tensor, count: int) -> list[int]:
+def _choose(pool: Tensor, ratios: Tensor, count: int, index: str) -> list[int]:
     """The rows of the pool in the order in which they are chosen; the empty and the full coalition are known."""
     prior = Prior(torch.cat([torch.zeros_like(pool[:1]), pool]), ratios)
     first, second = _targets(ratios)
-    pairs = prior.cross_covariance("SII", (first, second))
-    scales = [index_variances(name, ratios).sum().sqrt() for name in ("SV", "SII")]
+    pairs = prior.cross_covariance(PAIR_INDEX[index], (first, second))
+    scales = [index_variances(name, ratios).sum().sqrt() for name in (index, PAIR_INDEX[index])]
     scale = prior.scale
     own = torch.atanh(prior.ratios).sum().expand(len(prior.spins))  # exponents of each coalition with itself
-    difference = _Part(scale * own.sinh(), prior.cross_covariance("SV") / scales[0], count + 1)
+    difference = _Part(scale * own.sinh(), prior.cross_covariance(index) / scales[0], count + 1)
     together = _Part(scale * own.cosh() + CONSTANT, PAIRS * pairs / scales[1].clamp_min(FLOOR), count + 1)
     taken = torch.zeros(len(own), dtype=torch.bool)
     order = [0]
