@@ -92,6 +92,8 @@ def _train_game_head(
     if not len(texts):
         raise ValueError(f"{texts.source} has no texts; expected at least one")
     count = len(texts) if isinstance(source, Texts) else MANY
+    if not isinstance(source, Texts) and not options.optimizer:
+        options = replace(options, optimizer="adamw")  # Muon was not measured at a rate that stays the same
     options = options.suited(count)
     with seeded(options.seed):  # weights are drawn on the CPU
         scale = score_scale(classifier, texts, options.max_length)
