@@ -185,6 +185,7 @@ STEPS: tuple[Step, ...] = (
     Step("nli-small", ("reproduce", "small"), ("data",), "small", gpu=True),
     _grounding("frozen", OWN),
     _grounding("methods", OWN, *MARKED),
+    _grounding("together", OWN, *MARKED, name="grounding-checkpoint", texts=""),
     _grounding("ess", OWN),
     _grounding("pooling", OWN, "--limit", "20000", *MARKED, folder="grounding-pooling"),
     _grounding("frozen", OWN, *ONE, "--batch-size", "256", "--count", "200", name="grounding-time", folder="time"),

@@ -63,6 +63,8 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "grounding-ess-together": (("grounding-together",), grounding.ess),
     "grounding-methods": (("grounding-methods",), grounding.methods),
     "grounding-highlights": (("grounding-methods",), grounding.highlights),
+    "grounding-checkpoint": (("grounding-checkpoint",), grounding.methods),
+    "grounding-checkpoint-highlights": (("grounding-checkpoint",), grounding.highlights),
     "grounding-pooling": (("grounding-pooling",), grounding.methods),
     "grounding-pooling-highlights": (("grounding-pooling",), grounding.highlights),
     "grounding-together": (("grounding-together",), grounding.methods),
