@@ -76,7 +76,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     for option in fields(GroundingOptions):
         value, flag, text = getattr(defaults, option.name), "--" + option.name.replace("_", "-"), HELP[option.name]
         if option.name == "layers":
-            add(flag, type=int, nargs="+", default=(), help=f"{text} (default: embeddings, middle and last)")
+            add(flag, type=int, nargs="+", default=(), help=f"{text} (default: by the number of texts)")
         elif option.name in BY_TEXTS:
             kind = {"choices": CHOICES[option.name]} if option.name in CHOICES else {"type": type(value)}
             add(flag, **kind, default=value, help=f"{text} (default: by the number of texts)")

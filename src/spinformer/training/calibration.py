@@ -73,6 +73,7 @@ def measure_misfit(
         counts = words.counts.tolist()
         singles = [values.row(row, count) for row, count in enumerate(counts)]
         weights = [player_weights(single.activity[0]) for single in singles]
+        # Chosen for Shapley values; for Banzhaf's own passes the scales found so are on the safe side.
         designs = thread_map(lambda own: informative_design(len(own), passes + 1, torch.tensor(seed), own), weights)
         width = max(counts)
         asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)

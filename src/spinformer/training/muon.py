@@ -57,7 +57,7 @@ class Muon(Optimizer):
 def orthogonal(matrices: Tensor) -> Tensor:
     """About U V' of each matrix U S V', (..., rows, columns)."""
     shape = matrices.shape
-    x = matrices.flatten(0, -3) if matrices.dim() > 2 else matrices[None]
+    x = matrices.reshape(-1, *shape[-2:])
     tall = shape[-2] > shape[-1]
     x = x.mT if tall else x
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp_min(1e-12)
