@@ -147,8 +147,8 @@ APART = ("nli/apart/neurogame-0",)
 SINGLE = ("nli/single/hypothesis-0",)
 BOTH = ("data", "minilm", "mpnet")
 MARKED = ("--highlights", "{data}/esnli_highlights.jsonl.gz")
-CLOSE = ("--epochs", "4", "--subsets", "8", "--batch-size", "256")
-OFTEN = (*CLOSE[:-1], "128")  # twice as many updates
+CLOSE = ("--epochs", "3", "--subsets", "8")
+CLOSER = ("--epochs", "4", "--subsets", "8")
 SST2 = ("sst2/minilm-sst2",)
 SST2_TRAINING = (
     *("train", "nli", "--encoder", "{minilm}", "--head", "cls", "--output", "{runs}/sst2/minilm-sst2"),
@@ -202,7 +202,7 @@ STEPS: tuple[Step, ...] = (
     _grounding(
         "exact",
         _in_runs(SST2),
-        *("--first", "text", "--splices", "90000", *OFTEN),
+        *("--first", "text", "--splices", "90000", *CLOSER),
         name="exactness-sst2",
         texts="sst2_train goemotions_train imdb_train",
         test="sst2_dev",
@@ -211,7 +211,7 @@ STEPS: tuple[Step, ...] = (
     _grounding(
         "peers",
         _in_runs(SST2),
-        *("--first", "text", *OFTEN),
+        *("--first", "text", *CLOSER),
         name="exactness-sst2-peers",
         texts="",
         test="sst2_dev",
