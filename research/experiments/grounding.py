@@ -27,7 +27,7 @@ from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 GAME = ("shapley", "banzhaf", "field", "attention")
 CHEAP = ("gradient-times-input", "leave-one-out", "random")
-HELD_OUT = 200  # twice as many as `spinformer ground` measures its misfit on
+HELD_OUT = 400  # twice as many as `spinformer ground` measures its misfit on
 PROVENANCE = "made.json"  # beside a game head or an explainer: options, texts and model that it was trained with
 
 

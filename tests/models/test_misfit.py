@@ -11,6 +11,7 @@ pytest.importorskip("transformers")
 from spinformer.explain import Explainer, Explanation
 from spinformer.explain.grounded import UNMEASURED
 from spinformer.games.values import GAME_INDICES
+from spinformer.models.difficulty import Difficulty
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.identity import weights_digest
 from spinformer.models.misfit import FILE, PAIR_FEATURES, WORD_FEATURES, ErrorScale, Misfit, _scale
@@ -21,13 +22,16 @@ TEXTS = ["the dog runs", "a man eats outside", "two red cat not inside the man"]
 SIZES = {"heads": 4, "dim": 16, "hidden": 32, "readout": 16, "form": "attending"}
 
 
-def misfit(fit=0.9, words=20, constant=-3.0):
-    """Every scale is 2 e^constant, whatever the word."""
+HARD = Difficulty(slope=(0.5, *[0.0] * 31), offset=-0.25, low=-2.0, high=2.0)
+
+
+def misfit(fit=0.9, words=20, constant=-3.0, difficulty=None):
+    """Every scale is 2 e^constant, whatever the word, times e^t of the text."""
     scales = {}
     for name in GAME_INDICES:
         count = len(WORD_FEATURES if name in ("SV", "BV") else PAIR_FEATURES)
-        scales[name] = ErrorScale((constant, *[0.0] * (count - 1)), factor=2.0, refined=(1.5, 1.25))
-    return Misfit(scales, fit, texts=40, passes=128, words=words)
+        scales[name] = ErrorScale((constant, *[0.0] * (count - 2), 1.0), factor=2.0, refined=(1.5, 1.25))
+    return Misfit(scales, fit, texts=40, passes=128, words=words, difficulty=difficulty)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +52,24 @@ def explainer(model, head, found):
 
 class TestFile:
     def test_saved_and_loaded(self, tmp_path):
-        stored = misfit(fit=0.123456789, constant=-math.pi)
+        for difficulty in (None, HARD):
+            stored = misfit(fit=0.123456789, constant=-math.pi, difficulty=difficulty)
+            stored.save(tmp_path)
+            assert Misfit.load(tmp_path) == stored
+
+    def test_files_of_earlier_versions(self, tmp_path):
+        """They know no difficulty: no coefficient for it, and no text is harder than another."""
+        stored = misfit()
         stored.save(tmp_path)
-        assert Misfit.load(tmp_path) == stored
+        content = json.loads((tmp_path / FILE).read_text())
+        del content["difficulty"]
+        for scale in content["scales"].values():
+            assert scale["coefficients"].pop() == 1.0
+        (tmp_path / FILE).write_text(json.dumps(content))
+        loaded = Misfit.load(tmp_path)
+        assert loaded.difficulty is None
+        assert {scale.coefficients[-1] for scale in loaded.scales.values()} == {0.0}
+        assert loaded.scales["SV"].coefficients[:-1] == stored.scales["SV"].coefficients[:-1]
 
     def test_beside_the_game(self, model, head, tmp_path):
         head.misfit = misfit()
@@ -80,6 +99,11 @@ class TestFile:
                 stored | {"scales": stored["scales"] | {"SV": stored["scales"]["SV"] | {"refined": math.inf}}}
             ),
             lambda stored: stored | {"fit": "good"},
+            lambda stored: stored | {"difficulty": [1.0]},
+            lambda stored: stored | {"difficulty": {"slope": [], "offset": 0.0, "low": 0.0, "high": 0.0}},
+            lambda stored: stored | {"difficulty": {"slope": ["1"], "offset": 0.0, "low": 0.0, "high": 0.0}},
+            lambda stored: stored | {"difficulty": {"slope": [1.0], "offset": math.nan, "low": 0.0, "high": 0.0}},
+            lambda stored: stored | {"difficulty": {"slope": [1.0], "offset": 0.0, "low": 0.0}},
             lambda stored: stored | {"words": None},
             lambda stored: stored | {"colour": "red"},
             lambda stored: {name: value for name, value in stored.items() if name != "passes"},
@@ -111,6 +135,27 @@ class TestNumbers:
                     assert pair.stderr == pytest.approx(scale, rel=1e-5)
                 low, high = explanation.importance_interval[0]
                 assert high - low == pytest.approx(2 * 1.96 * scale, rel=1e-5)
+
+    def test_hard_texts_have_larger_errors(self, model, head):
+        """By e^t, whatever other texts are in the batch; t from the mean over its tokens of the middle layer read."""
+        easy, hard = (explainer(model, head, misfit(difficulty=given))(TEXTS) for given in (None, HARD))
+        for text, one, other in zip(TEXTS, easy, hard, strict=True):
+            inputs = tokenizer()(text, return_tensors="pt")
+            with torch.no_grad():
+                vector = model(**inputs, output_hidden_states=True).hidden_states[1][0].mean(0)
+            expected = math.exp(min(max(0.5 * float(vector[0]) - 0.25, -2.0), 2.0))
+            assert abs(expected - 1) > 0.01
+            for before, after in zip(one.words, other.words, strict=True):
+                assert after.misfit_stderr == pytest.approx(expected * before.misfit_stderr, rel=1e-4)
+
+    def test_difficulty_is_held_within_what_was_seen(self):
+        vectors = torch.zeros(3, 32)
+        vectors[:, 0] = torch.tensor([-100.0, 1.0, 100.0])
+        assert HARD(vectors).tolist() == [-2.0, 0.25, 2.0]
+
+    def test_vectors_of_another_encoder_are_refused(self):
+        with pytest.raises(ValueError, match=r"vectors must have shape \(2, 32\); got \(2, 31\)"):
+            HARD(torch.zeros(2, 31))
 
     def test_sampling_adds_to_it(self, model, head):
         head.misfit = misfit()
@@ -173,7 +218,7 @@ class TestNotes:
 def test_factors_of_more_passes():
     """On a line in log passes between 32 and 64, then towards 1."""
     scale = ErrorScale((0.0,), refined=(2.0, 1.5))
-    assert [scale.left_by(passes) for passes in (4, 32, 64, 128, 6400)] == [2.0, 2.0, 1.5, 1.25, 1.005]
+    assert [scale.left_by(passes) for passes in (4, 32, 64, 256, 6400)] == [2.0, 2.0, 1.5, 1.25, 1.05]
     assert scale.left_by(45) == pytest.approx(1.75, abs=0.01)
 
 

@@ -14,11 +14,11 @@ from tests.training.test_ground import SMALL, texts
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0.0, "1 s"), (0.012, "13 s"), (0.3, "5 min"), (30.0, "9.0 h")],
+    [(0.0, "1 s"), (0.012, "13 s"), (0.3, "6 min"), (30.0, "9.3 h")],
 )
 def test_announcement(seconds, expected):
     said = game_time.announcement(1000, 1, 4, 3, seconds)
-    assert said == f"learning from 1,000 texts, 4,384 masked passes: about {expected}"
+    assert said == f"learning from 1,000 texts, 4,576 masked passes: about {expected}"
 
 
 def test_measured_on_a_copy(tmp_path):

@@ -240,7 +240,7 @@ class Explainer:
         larger than memory (`spinformer.data.stream_texts`, `stream_rows`) and is read until more of it no longer helps.
         output: the folder for the game head; in the model's own folder every `Explainer` finds it. Without `output`
         only this explainer has the game. resume: continue from the checkpoint that a stopped run left there. A part of
-        the texts, at most 100, is held out, to measure how far the game is from the classifier. options: those of
+        the texts, at most 200, is held out, to measure how far the game is from the classifier. options: those of
         `spinformer.training.game.GroundingOptions`; masking and max_length are this explainer's unless given. Returns
         this explainer, which now explains by its game.
         """

@@ -93,8 +93,7 @@ class GroundedClassifier:
         measured = self.head.misfit
         if measured is None:
             return None
-        confidence = games.confidence(target)
-        return {name: measured.stderr(name, values, confidence, games.mask) for name in GAME_INDICES}
+        return {name: measured.stderr(name, values, games, target) for name in GAME_INDICES}
 
     def notes(self, words: Words, row: int) -> tuple[str, ...]:
         """What a reader must know of the explanation of a text by this game."""

@@ -129,7 +129,7 @@ def refine(
         for row, text in enumerate(texts):
             text.game = values.row(row, text.players)
         if head.misfit is not None:
-            error = head.misfit.stderr("SV", values, games.confidence(classes), games.mask).square()
+            error = head.misfit.stderr("SV", values, games, classes).square()
             scales = (error.sum(-1) / games.mask.sum(-1)).sqrt().tolist()
     size = passes or (PASSES if until is None else FIRST)
     active = list(range(len(texts)))

@@ -199,7 +199,9 @@ class GameHead(nn.Module):
         words = words.to(logits.device)
         config, features = self.config, self.map(hidden_states, words)
         full = offsets_of(logits, config.outputs)
-        return PredictedGames(self.readout, features, full, words.mask, config.outputs, config.scale, config.fading)
+        vectors = _mean_state(hidden_states[config.layers[len(config.layers) // 2]], words)
+        given = (config.outputs, config.scale, config.fading, vectors)
+        return PredictedGames(self.readout, features, full, words.mask, *given)
 
     def save(self, folder: Path, *, rounded: bool = False) -> None:
         """Into `folder`/game: weights, configuration, the measured misfit, and how the classifier behaves.
@@ -240,6 +242,13 @@ class GameHead(nn.Module):
             head = built_for(path / WEIGHTS, weights, lambda: cls(config), unfit)
         head.misfit, head.probe = Misfit.load(path), load_probe(path)
         return head.eval()
+
+
+def _mean_state(states: Tensor, words: Words) -> Tensor:
+    """The mean over the tokens of each text, (B, n, d) -> (B, d)."""
+    present = words.inputs["attention_mask"].to(states.device).bool()[..., None]
+    total = torch.where(present, states.detach().float(), 0.0).sum(1)
+    return total / present.sum(1).clamp_min(1)
 
 
 def built_in_game(model: nn.Module) -> GameHead | None:

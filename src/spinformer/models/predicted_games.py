@@ -26,7 +26,8 @@ LEAST = 16
 class PredictedGames:
     """The predicted games of B texts. readout: g, from features and coalitions; features: what it needs of the texts;
     full: o(N), (B, classes), log p(N) for one of several classes; mask: (B, W), true for real words; outputs, scale,
-    fading: as in `GameHeadConfig`.
+    fading: as in `GameHeadConfig`; vectors: what the encoder makes of each text, (B, d), which says how hard it is for
+    the game (`spinformer.models.difficulty`).
     """
 
     readout: Any
@@ -36,6 +37,7 @@ class PredictedGames:
     outputs: Outputs = "classes"
     scale: float = 1.0
     fading: bool = False
+    vectors: Tensor | None = None
 
     @property
     def answers(self) -> Tensor:
@@ -90,7 +92,8 @@ class PredictedGames:
         whole = self.features
         features = whole[rows, :words] if isinstance(whole, Tensor) else whole.select(rows, words)
         mask = self.mask[rows, :words]
-        return replace(self, features=features, full=self.full[rows], mask=mask)
+        vectors = None if self.vectors is None else self.vectors[rows]
+        return replace(self, features=features, full=self.full[rows], mask=mask, vectors=vectors)
 
     def game(self, target: Tensor | None = None) -> "PredictedGame":
         """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names.

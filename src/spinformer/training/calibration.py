@@ -12,20 +12,22 @@ from spinformer._base.threads import thread_map
 from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.games.evidence import regress
-from spinformer.games.quadrature import estimate_all
-from spinformer.games.selection import informative_design
-from spinformer.games.values import GAME_INDICES, GameValues, player_weights
+from spinformer.games.values import GAME_INDICES, GameValues
 from spinformer.models.game_head import GameHead
-from spinformer.models.masked import MaskedClassifier, stack_coalitions
-from spinformer.models.misfit import REFINED, ErrorScale, Misfit, features
-from spinformer.models.outputs import value_of
+from spinformer.models.masked import MaskedClassifier
+from spinformer.models.misfit import EPSILON, REFINED, WORD_FEATURES, ErrorScale, Misfit, features
+from spinformer.training.calibration_passes import AskedText, ask
+from spinformer.training.difficulty import learn_difficulty
 
-PASSES = 128  # masked passes of each text
+PASSES = 128  # masked passes of each text, chosen for Shapley values; half as many more for Banzhaf values
+FULLY, MOST = 100, 400  # texts that are asked so often, or half of all; texts that are used at all
+FEW = 16  # masked passes of the others, of which only the size of the error is wanted
 BATCH = 16  # texts at a time
 PAIRS = 128  # of one text that count, at most
 DRAWS = 32  # of what the classifier's own value may be, given the passes
 RIDGE = 1e-2  # on coefficients, where there are few texts
 Z = 1.96
+KNOWN = [WORD_FEATURES.index(name) for name in ("constant", "text", "words", "doubt")]  # of texts, not of words
 
 
 class Row(NamedTuple):
@@ -41,6 +43,17 @@ class Row(NamedTuple):
     refined_stderr: Tensor
 
 
+def fully(texts: int) -> int:
+    """Of so many texts, those that are asked all passes: a half, and FULLY where there are so many."""
+    return min(texts, max(FULLY, min(texts, MOST) // 2))
+
+
+def passes_for(texts: int, passes: int = PASSES) -> int:
+    """Masked passes that `measure_misfit` spends on so many texts, at most."""
+    count = fully(texts)
+    return count * (passes + passes // 2) + (min(texts, MOST) - count) * FEW
+
+
 @torch.no_grad()
 def measure_misfit(
     head: GameHead,
@@ -53,73 +66,82 @@ def measure_misfit(
 ) -> Misfit:
     """The scale of the errors of every index (`spinformer.models.misfit.ErrorScale`), and the fit of v(C).
 
-    Each text is asked `passes` times; what they say of the classifier's own values, mean and uncertainty, is compared
-    with the game's. Scales are fitted by likelihood. Factors are quantiles of |error| / scale, over 1.96, so that
-    intervals hold 95% of the values of a new text whatever their distribution is (conformal factors, `_quantile`).
+    Some texts (`fully`), drawn at random, are asked `passes` times; what they say of the classifier's own values, mean
+    and uncertainty, is compared with the game's. Which texts are hard for the game is learnt from the vectors of all
+    (`learn_difficulty`); scales are fitted by likelihood, with the difficulty that the other texts tell of each.
+    Factors are quantiles of |error| / scale, over 1.96, so that intervals hold 95% of the values of a new text whatever
+    their distribution is (conformal factors, `_quantile`).
     """
     checks.at_least("passes", passes, 16)
-    rows: dict[str, list[Row]] = {name: [] for name in GAME_INDICES}
+    generator = torch.Generator().manual_seed(seed)
+    texts, count = texts.select(torch.randperm(len(texts), generator=generator)[:MOST].tolist()), fully(len(texts))
+    rows: list[dict[str, Row]] = []
+    vectors, errors, known = [], [], []
     squares = torch.zeros(2, dtype=torch.float64)
     longest = 0
-    starts = range(0, len(texts), BATCH)
+    starts = [*range(0, count, BATCH), *range(count, len(texts), BATCH)]
     for start in progress(starts, "measuring misfit", len(starts)):
-        part = texts.select(range(start, min(start + BATCH, len(texts))))
+        all_passes = start < count
+        part = texts.select(range(start, min(start + BATCH, count if all_passes else len(texts))))
         words = split_words(classifier.tokenizer, part, max_length).to(classifier.device)
         games = head.games(classifier.model, words)
-        target = games.full.argmax(-1)
-        confidence = games.confidence(target)
-        game = games.game(target)
-        values = estimate_all(game, seed=torch.tensor(seed), tolerance=games.tolerance)
-        counts = words.counts.tolist()
-        singles = [values.row(row, count) for row, count in enumerate(counts)]
-        weights = [player_weights(single.activity[0]) for single in singles]
-        # Chosen for Shapley values; for Banzhaf's own passes the scales found so are on the safe side.
-        designs = thread_map(lambda own: informative_design(len(own), passes + 1, torch.tensor(seed), own), weights)
-        width = max(counts)
-        asked = torch.zeros(len(counts), max(map(len, designs)), width, dtype=torch.bool)
-        for row, design in enumerate(designs):
-            asked[row, : len(design), : counts[row]] = design
-        owner, real = stack_coalitions(designs, width)
-        answers = value_of(classifier.row_probabilities(words, owner, real), target[owner.to(target.device)]).cpu()
-        predicted = game.evaluate(asked.to(game.device)).cpu()
-        longest = max(longest, *counts)
-        errors = []
-        for row, (design, answer) in enumerate(zip(designs, answers.split([len(d) for d in designs]), strict=True)):
-            errors.append(answer.double() - predicted[row, : len(design)].double())
-            spread = answer.double() - answer.double().mean()
-            squares += torch.stack([errors[-1].square().sum(), spread.square().sum()])
-        given = list(zip(singles, weights, designs, errors, confidence.cpu().split(1), strict=True))
-        for found in thread_map(lambda each: _rows(*each), given):
-            for name, own in found.items():
-                rows[name].append(own)
-    generator = torch.Generator().manual_seed(seed)
-    scales = {name: _fit(found, generator) for name, found in rows.items()}
+        asked = ask(classifier, words, games, passes if all_passes else FEW, torch.tensor(seed), closely=all_passes)
+        longest = max(longest, *words.counts.tolist())
+        for text in asked:
+            chosen = text.first["SV"]
+            squares += torch.stack([part[chosen].square().sum() for part in (text.error, text.spread)])
+            errors.append(math.log(text.rms + EPSILON))
+            known.append(features("SV", text.values, text.facts, torch.ones(1, text.players).bool())[0, 0, KNOWN])
+        if games.vectors is not None:
+            vectors.append(games.vectors.cpu())
+        if all_passes:
+            rows += thread_map(_rows, asked)
+    difficulty, told = None, torch.zeros(len(errors), dtype=torch.float64)
+    if vectors:
+        difficulty, told = learn_difficulty(torch.cat(vectors), torch.tensor(errors), torch.stack(known))
+    scales = {}
+    for name in GAME_INDICES:
+        for row, hard in zip(rows, told, strict=False):
+            row[name].features[:, -1] = hard
+        scales[name] = _fit([row[name] for row in rows], generator)
     fit = 1 - float(squares[0] / squares[1].clamp_min(1e-12))
-    return Misfit(scales, fit, len(texts), passes, longest)
+    return Misfit(scales, fit, count, passes, longest, difficulty)
 
 
-def _rows(values: GameValues, weights: Tensor, design: Tensor, error: Tensor, confidence: Tensor) -> dict[str, Row]:
-    """For each index, what all passes and REFINED of them say of v - g."""
-    players = design.shape[1]
+def _rows(text: AskedText) -> dict[str, Row]:
+    """For each index, what all passes and the first of REFINED passes for it say of v - g."""
+    players = text.players
     first, second = torch.triu_indices(players, players, 1)
     kept = torch.linspace(0, len(first) - 1, min(PAIRS, len(first))).long()
     pairs = first[kept], second[kept]
-    full = regress(design, error, weights=weights, pairs=pairs)
-    known = len(design) == 2 ** min(players, 62)
-    sizes = [min(count, len(design) // 2) for count in REFINED]
-    parts = [full if known else regress(design[:n], error[:n], weights=weights, pairs=pairs) for n in sizes]
+
+    def regressed(places: Tensor) -> GameValues:
+        return regress(text.asked[places], text.error[places], weights=text.weights, pairs=pairs)
+
+    full = regressed(torch.arange(len(text.asked)))
+    enumerated = len(text.asked) == 2 ** min(players, 62)
+    parts = {}
+    for own in ("SV", "BV"):
+        chosen = text.first[own]
+        most = len(text.first["SV"]) // 2
+        parts[own] = [full if enumerated else regressed(chosen[: min(count, most)]) for count in REFINED]
     mask = torch.ones(1, players, dtype=torch.bool)
     rows = {}
     for name in GAME_INDICES:
-        x = features(name, values, confidence, mask)[0]
-        estimates = [each.by_index[name] for each in (full, *parts)]
-        columns = [part[0].double() for each in estimates for part in (each.values, each.stderr)]
+        x = features(name, text.values, text.facts, mask)[0]
+        after = parts["SV" if name in ("SV", "SII") else "BV"]
+        columns = [part[0].double() for each in (full, *after) for part in _estimate(each, name)]
         if x.dim() == 3:
             x, *columns = (part[pairs] for part in (x, *columns))
-        mean, deviation, *after = columns
-        errors, stderr = torch.stack([mean - part for part in after[::2]]), torch.stack(after[1::2])
+        mean, deviation, *refined = columns
+        errors, stderr = torch.stack([mean - part for part in refined[::2]]), torch.stack(refined[1::2])
         rows[name] = Row(x, mean, deviation, errors, stderr)
     return rows
+
+
+def _estimate(values: GameValues, name: str) -> tuple[Tensor, Tensor]:
+    found = values.by_index[name]
+    return found.values, found.stderr
 
 
 def _fit(rows: list[Row], generator: torch.Generator) -> ErrorScale:

@@ -32,7 +32,7 @@ from spinformer.training.game_stream import fit_stream
 from spinformer.training.game_time import announcement, seconds_per_text
 
 ENDED = "run.json"
-HELD_OUT = 100  # texts on which the misfit is measured
+HELD_OUT = 200  # texts on which the misfit is measured
 
 
 def train_game_head(

@@ -9,7 +9,7 @@ from spinformer.data.texts import Texts
 from spinformer.data.words import split_words
 from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier
-from spinformer.training.calibration import PASSES
+from spinformer.training.calibration import passes_for
 from spinformer.training.game_hints import HintMap
 from spinformer.training.game_loss import add_gradients
 from spinformer.training.game_memory import Memory
@@ -69,6 +69,7 @@ def announcement(texts: int, epochs: int, coalitions: int, held_out: int, second
     if not epochs:
         taken = duration(10_000 * seconds)
         return f"learning from a stream, until twice as many texts bring little: 10,000 take about {taken}"
-    passes = texts * epochs * coalitions + held_out * PASSES
-    total = seconds * (texts * epochs + held_out * PASSES / (coalitions + 1))
+    measured = passes_for(held_out)
+    passes = texts * epochs * coalitions + measured
+    total = seconds * (texts * epochs + measured / (coalitions + 1))
     return f"learning from {texts:,} texts, {passes:,} masked passes: about {duration(total)}"
