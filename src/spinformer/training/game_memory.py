@@ -5,15 +5,18 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from spinformer._base.memory import free_memory
+from spinformer._base.processes import rank_and_world
 from spinformer.data.words import Words
 from spinformer.models.game_head import GameHead
 from spinformer.models.hidden_states import frozen_states
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.game_hints import HintMap
 
-# Bytes of hidden states that are kept, at most, and on a GPU the share of what is free there; those of other batches
-# are computed again. They stay where they are: to fetch them from the host would take longer than to compute them.
-ROOM, SHARE = 2**30, 0.25
+# The share of free memory that kept hidden states may take, of all processes, and their bytes where what is free is not
+# known; those of other batches are computed again. They stay where they are: to fetch them from the host to a GPU would
+# take longer than to compute them.
+SHARE, ROOM = 0.25, 2**30
 
 States = tuple[Tensor, Sequence[Tensor]]  # logits of the full texts, and their hidden states
 Answers = tuple[Tensor, Tensor | None]  # (B, K, classes), and the hints behind them in units, (B, K, h)
@@ -33,7 +36,10 @@ class Memory:
     @classmethod
     def on(cls, device: torch.device) -> "Memory":
         """With the room that this device has."""
-        return cls(int(SHARE * torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else ROOM)
+        if device.type == "cuda":
+            return cls(int(SHARE * torch.cuda.mem_get_info(device)[0]))
+        free = free_memory()
+        return cls(ROOM if free is None else int(SHARE * free / rank_and_world()[1]))
 
     def clear(self) -> None:
         """Forget all: other batches come."""
