@@ -33,9 +33,12 @@ class TestExplanation:
         torch.testing.assert_close(torch.tensor(list(explanation.probabilities.values())), direct)
         assert explanation.label == explanation.target == NLI[int(direct.argmax())]
 
-    def test_shapley_values_sum_to_what_the_words_add(self, explanation):
-        """However few coalitions they are estimated from."""
-        total = explanation.probabilities[explanation.label] - explanation.base_value
+    def test_shapley_values_sum_to_what_the_words_add(self, explanation, model):
+        """However few coalitions they are estimated from: the classifier's own answers for all words and for none."""
+        words = tokenizer()(*TEXT, return_tensors="pt")
+        special = torch.isin(words["input_ids"], torch.tensor(tokenizer().all_special_ids))
+        nothing = model(**{**words, "attention_mask": words["attention_mask"] * special}).logits.detach().softmax(-1)[0]
+        total = explanation.probabilities[explanation.label] - float(nothing[NLI.index(explanation.label)])
         assert max(explanation.importance_stderr) > 0
         assert abs(sum(explanation.importance) - total) <= 1e-5
 

@@ -80,6 +80,6 @@ def _ising_model(explainer: Explainer, text: str, text_pair: str | None) -> tupl
     if explainer.grounded is None:
         raise ValueError(NO_GAME)
     words = split_words(explainer.tokenizer, as_texts(text, text_pair), explainer.max_length)
-    games = explainer.grounded.games(words)
+    games = explainer.grounded.games(words, explainer.classifier)
     attention = explainer.grounded.attention(games, explainer.temperature, explainer.seed, explainer.weighting)
     return words, Ising(attention.fields, attention.couplings, explainer.temperature)

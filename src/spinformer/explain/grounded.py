@@ -1,6 +1,6 @@
 """A classifier with its game: values of words and pairs, and the Ising model that they make, from one forward pass."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,6 +19,7 @@ from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all
 from spinformer.games.values import GAME_INDICES, PLAYER_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
+from spinformer.models.masked import MaskedClassifier
 from spinformer.models.merged_games import merge
 from spinformer.models.predicted_games import PredictedGames
 
@@ -64,12 +65,16 @@ class GroundedClassifier:
         return self.head.config.masking
 
     @torch.no_grad()
-    def games(self, words: Words) -> PredictedGames:
-        """The predicted games of a batch of texts: one pass."""
+    def games(self, words: Words, classifier: MaskedClassifier | None = None) -> PredictedGames:
+        """The predicted games of a batch of texts: one pass.
+
+        classifier: asked what it says of no words, which then is v of the empty coalition; without it the game says
+        that too.
+        """
         words = words.to(next(self.model.parameters()).device)
-        if words.parts is None:
-            return self.head.games(self.model, words)
-        return merge(self.head.games(self.model, words.parts), words)
+        games = self.head.games(self.model, words if words.parts is None else words.parts)
+        games = games if words.parts is None else merge(games, words)
+        return games if classifier is None else replace(games, empty=classifier.empty_probabilities(words))
 
     @torch.no_grad()
     def values(self, games: PredictedGames, index: str, seed: int = 0, target: Tensor | None = None) -> Estimate:

@@ -16,6 +16,7 @@ from spinformer.games.game import Game
 from spinformer.models.hidden_states import hidden_states
 from spinformer.models.hints import hints_of
 from spinformer.models.leaks import sees_hidden_tokens
+from spinformer.models.nothing import Nothing
 from spinformer.models.outputs import answers_of, check_target, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
 
@@ -80,6 +81,7 @@ class MaskedClassifier:
         self.model, self.tokenizer, self.batch_size = model, tokenizer, batch_size
         self.passes, self.bf16 = 0, bf16
         self.offset = position_offset(model) if masking == "attention" else None
+        self.nothing = Nothing()
         self.packs: bool | None = False if self.offset is None else None  # None: not known yet
         self.leaks: bool | None = None if masking == "attention" else False  # the same
 
@@ -146,6 +148,11 @@ class MaskedClassifier:
     def _read_hints(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         logits, states = hidden_states(self.model, inputs)
         return answers_of(logits, self.outputs), hints_of(states, inputs.get("attention_mask"))
+
+    def empty_probabilities(self, words: Words) -> Tensor:
+        """(B, classes) for the texts without any of their words (`spinformer.models.nothing`)."""
+        checks.instance("words", words, Words)
+        return self.nothing(self, words)
 
     def full_probabilities(self, words: Words) -> Tensor:
         """(B, classes) for the full texts."""

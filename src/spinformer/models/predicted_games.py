@@ -27,7 +27,8 @@ class PredictedGames:
     """The predicted games of B texts. readout: g, from features and coalitions; features: what it needs of the texts;
     full: o(N), (B, classes), log p(N) for one of several classes; mask: (B, W), true for real words; outputs, scale,
     fading: as in `GameHeadConfig`; vectors: what the encoder makes of each text, (B, d), which says how hard it is for
-    the game (`spinformer.models.difficulty`).
+    the game (`spinformer.models.difficulty`); empty: p(no words), (B, classes), of the classifier itself, None where it
+    was not asked.
     """
 
     readout: Any
@@ -38,6 +39,7 @@ class PredictedGames:
     scale: float = 1.0
     fading: bool = False
     vectors: Tensor | None = None
+    empty: Tensor | None = None
 
     @property
     def answers(self) -> Tensor:
@@ -92,8 +94,8 @@ class PredictedGames:
         whole = self.features
         features = whole[rows, :words] if isinstance(whole, Tensor) else whole.select(rows, words)
         mask = self.mask[rows, :words]
-        vectors = None if self.vectors is None else self.vectors[rows]
-        return replace(self, features=features, full=self.full[rows], mask=mask, vectors=vectors)
+        vectors, empty = (None if part is None else part[rows] for part in (self.vectors, self.empty))
+        return replace(self, features=features, full=self.full[rows], mask=mask, vectors=vectors, empty=empty)
 
     def game(self, target: Tensor | None = None) -> "PredictedGame":
         """v(C) = p_y(C), for the class that the classifier decides for or that `target`, (B,), names.
@@ -104,19 +106,26 @@ class PredictedGames:
 
 
 class PredictedGame(Game):
-    """v(C) = p_y(C) as the game head predicts it, one game for each text. target: y, (B,), or (y, z), (B, 2)."""
+    """v(C) = p_y(C) as the game head predicts it, one game for each text. target: y, (B,), or (y, z), (B, 2).
+
+    v of all words is the classifier's own answer, and so is v of no words where that was asked for.
+    """
 
     def __init__(self, games: PredictedGames, target: Tensor) -> None:
         self.games, self.target, self.mask = games, target, games.mask
         self.batch, self.players = games.mask.shape
         self.batched, self.dtype, self.device = True, games.full.dtype, games.full.device
         self.whole: Tensor | None = None
+        self.empty = None if games.empty is None else value_of(games.empty, self.target)
 
     @full_precision
     def evaluate(self, coalitions: Tensor) -> Tensor:
         """(B, K), a block of coalitions at a time."""
         blocks = coalitions.to(self.dtype).split(self._block(), 1)
-        return self._from_scores([self.games.readout(self.games.features, block) for block in blocks])
+        values = self._from_scores([self.games.readout(self.games.features, block) for block in blocks])
+        if self.empty is None:
+            return values
+        return torch.where(coalitions.to(values.device).any(-1), values, self.empty.to(values)[:, None])
 
     @full_precision
     def toggled(self, row: int, coalitions: Tensor, sets: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ class GameScores:
 
     def __call__(self, words: Words, target: Tensor | None = None) -> Tensor:
         """(B, W)."""
-        games = self.grounded.games(words)
+        games = self.grounded.games(words, self.context.classifier)
         self.context.classifier.passes += len(words.words)
         if self.index not in ("field", "attention"):
             return self.grounded.values(games, self.index, self.seed, target).values
@@ -83,7 +83,7 @@ class GameMethod(Method):
     def _from_one_pass(
         self, context: Context, grounded: GroundedClassifier, texts: Texts, words: Words, target: Tensor | None
     ) -> list[Explanation]:
-        games = grounded.games(words)
+        games = grounded.games(words, context.classifier)
         context.classifier.passes += len(texts)
         probabilities = games.answers
         classes = decided(probabilities, target)

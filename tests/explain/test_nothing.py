@@ -1,0 +1,91 @@
+"""What a classifier says of no words: it is the classifier's own answer, asked once for texts that are then alike."""
+
+import pickle
+
+import pytest
+import torch
+
+from spinformer.data.texts import Texts
+from spinformer.models.masked import MaskedClassifier
+from tests.explain.toys import TEXTS, bert, classifier, tokenizer, words
+
+# Pairs of (3, 2), (5, 1), (3, 2) and (2, 3) words.
+ALIKE = Texts(
+    ["the dog runs", "a man eats outside inside", "a man eats", "the dog"],
+    ["red cat", "two", "two dogs", "a red cat"],
+)
+
+
+def asked(masked, split):
+    """The answers, and the passes that they took."""
+    before = masked.passes
+    answers = masked.empty_probabilities(split)
+    return answers, masked.passes - before
+
+
+def ready(masking="attention", model=None):
+    """A masked classifier that knows how it hides words: this takes some passes."""
+    masked = MaskedClassifier(model or bert(), tokenizer(), masking)
+    masked.empty_probabilities(words())
+    masked.nothing._known.clear()
+    return masked
+
+
+@pytest.mark.parametrize("masking", ["attention", "token", "delete"])
+def test_it_is_the_answer_with_every_word_hidden(masking):
+    split, masked = words(ALIKE), ready(masking)
+    expected = classifier(masking=masking).probabilities(split, torch.zeros_like(split.mask)[:, None])[:, 0]
+    torch.testing.assert_close(masked.empty_probabilities(split), expected)
+
+
+def test_texts_that_are_alike_without_words_are_asked_about_once():
+    masked = ready()
+    first, passes = asked(masked, words(ALIKE))
+    assert passes == 3
+    assert torch.equal(first[0], first[2])
+    assert not torch.equal(first[0], first[1])
+    again, passes = asked(masked, words(ALIKE.select([2, 0])))
+    assert passes == 0
+    assert torch.equal(again, first[[2, 0]])
+
+
+def test_the_answer_does_not_depend_on_what_else_was_asked():
+    together = ready().empty_probabilities(words(ALIKE))
+    for row in range(4):
+        alone = ready().empty_probabilities(words(ALIKE.select([row])))
+        assert torch.equal(alone[0], together[row])
+
+
+def test_other_weights_are_asked_anew():
+    model = bert()
+    masked = ready(model=model)
+    before, _ = asked(masked, words(ALIKE))
+    with torch.no_grad():
+        model.classifier.bias += torch.tensor([1.0, 0.0, -1.0])
+    after, passes = asked(masked, words(ALIKE))
+    assert passes == 3
+    assert (after - before).abs().max() > 0.01
+
+
+def test_a_function_that_hides_words_is_asked_for_each_text():
+    def hide(inputs, visible):
+        """Leaves a trace of what it hides."""
+        return {**inputs, "input_ids": torch.where(visible, inputs["input_ids"], inputs["input_ids"] % 5 + 4)}
+
+    answers, passes = asked(ready(hide), words(ALIKE))
+    assert passes == 4
+    assert not torch.allclose(answers[0], answers[2])
+
+
+def test_it_survives_pickling():
+    masked = ready()
+    first = masked.empty_probabilities(words(ALIKE))
+    torch.testing.assert_close(pickle.loads(pickle.dumps(masked)).empty_probabilities(words(ALIKE)), first)
+
+
+def test_how_words_are_hidden_is_decided_on_texts_with_words():
+    fresh, other = MaskedClassifier(bert(), tokenizer()), MaskedClassifier(bert(), tokenizer())
+    fresh.empty_probabilities(words())
+    other.probabilities(words(), torch.rand(len(TEXTS), 4, words().mask.shape[1]) < 0.5)
+    assert fresh.leaks is other.leaks is not None
+    assert fresh.packs is other.packs
