@@ -219,6 +219,12 @@ STEPS: tuple[Step, ...] = (
         folder="exactness-sst2",
     ),
     Step("tasks", ("reproduce", "tasks", "--bf16"), ("data", "minilm"), "tasks", makes=TASKS, gpu=True),
+    Step(
+        "tasks-cpu",
+        ("reproduce", "tasks", "--only", "stsb", "--limit", "12000", "--device", "cpu", "--name", "tasks-cpu"),
+        ("data", "minilm"),
+        "tasks-cpu",
+    ),
     *map(_enough, TASKS),
     *(_enough(model, "cpu") for model in TASKS),
     Step(

@@ -77,6 +77,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "grounding-single": (("grounding-single",), grounding.methods),
     "grounding-single-fit": (("grounding-single",), grounding.fit),
     "tasks": (("tasks",), grounding.tasks),
+    "tasks-cpu": (("tasks-cpu",), grounding.tasks),
     "enough": (("enough-sst2", "enough-goemotions", "enough-snli"), grounding.enough),
     "enough-cpu": (("enough-cpu-sst2", "enough-cpu-goemotions", "enough-cpu-snli"), grounding.enough),
     "architectures": (("architectures",), grounding.architectures),
