@@ -144,8 +144,6 @@ class TestTargets:
 
 class TestPasses:
     def test_one_pass_unless_more_are_asked_for(self, explainer):
-        """Beside those over nothing, which texts of one length share."""
-        explainer(FIRST, SECOND)
         before = explainer.classifier.passes
         assert [each.passes for each in explainer(FIRST, SECOND)] == [1] * 5
         assert explainer.classifier.passes - before == 5

@@ -4,8 +4,10 @@ import pickle
 
 import pytest
 import torch
+from tokenizers import processors
 
 from spinformer.data.texts import Texts
+from spinformer.data.words import split_words
 from spinformer.models.masked import MaskedClassifier
 from tests.explain.toys import TEXTS, bert, classifier, tokenizer, words
 
@@ -17,10 +19,15 @@ ALIKE = Texts(
 
 
 def asked(masked, split):
-    """The answers, and the passes that they took."""
-    before = masked.passes
+    """The answers, and how many rows the model read for them. They do not count as passes."""
+    rows, before = [], masked.passes
+    watch = masked.model.register_forward_pre_hook(
+        lambda model, args, inputs: rows.append(len(inputs["input_ids"])), with_kwargs=True
+    )
     answers = masked.empty_probabilities(split)
-    return answers, masked.passes - before
+    watch.remove()
+    assert masked.passes == before
+    return answers, sum(rows)
 
 
 def ready(masking="attention", model=None):
@@ -40,12 +47,12 @@ def test_it_is_the_answer_with_every_word_hidden(masking):
 
 def test_texts_that_are_alike_without_words_are_asked_about_once():
     masked = ready()
-    first, passes = asked(masked, words(ALIKE))
-    assert passes == 3
+    first, rows = asked(masked, words(ALIKE))
+    assert rows == 3
     assert torch.equal(first[0], first[2])
     assert not torch.equal(first[0], first[1])
-    again, passes = asked(masked, words(ALIKE.select([2, 0])))
-    assert passes == 0
+    again, rows = asked(masked, words(ALIKE.select([2, 0])))
+    assert rows == 0
     assert torch.equal(again, first[[2, 0]])
 
 
@@ -62,8 +69,8 @@ def test_other_weights_are_asked_anew():
     before, _ = asked(masked, words(ALIKE))
     with torch.no_grad():
         model.classifier.bias += torch.tensor([1.0, 0.0, -1.0])
-    after, passes = asked(masked, words(ALIKE))
-    assert passes == 3
+    after, rows = asked(masked, words(ALIKE))
+    assert rows == 3
     assert (after - before).abs().max() > 0.01
 
 
@@ -72,8 +79,8 @@ def test_a_function_that_hides_words_is_asked_for_each_text():
         """Leaves a trace of what it hides."""
         return {**inputs, "input_ids": torch.where(visible, inputs["input_ids"], inputs["input_ids"] % 5 + 4)}
 
-    answers, passes = asked(ready(hide), words(ALIKE))
-    assert passes == 4
+    answers, rows = asked(ready(hide), words(ALIKE))
+    assert rows == 4
     assert not torch.allclose(answers[0], answers[2])
 
 
@@ -89,3 +96,15 @@ def test_how_words_are_hidden_is_decided_on_texts_with_words():
     other.probabilities(words(), torch.rand(len(TEXTS), 4, words().mask.shape[1]) < 0.5)
     assert fresh.leaks is other.leaks is not None
     assert fresh.packs is other.packs
+
+
+def test_a_tokenizer_without_special_tokens_leaves_one_token_of_padding():
+    """Then nothing is left of a text."""
+    bare = tokenizer()
+    bare._tokenizer.post_processor = processors.TemplateProcessing(single="$A", pair="$A $B:1", special_tokens=[])
+    masked = MaskedClassifier(bert(), bare)
+    split = split_words(bare, TEXTS, 64)
+    answers = masked.empty_probabilities(split)
+    assert torch.equal(answers, answers[:1].expand(len(answers), -1))
+    assert answers.isfinite().all()
+    torch.testing.assert_close(masked.probabilities(split, torch.zeros_like(split.mask)[:, None])[:, 0], answers)

@@ -49,7 +49,7 @@ class MaskedClassifier:
     are removed and the rest moves together; or a function that hides them as the model needs it, `Hide`. Special tokens
     always stay. batch_size: the maximal number of coalitions in one batch; on a GPU of 128 tokens each, so that a batch
     holds more of shorter ones. bf16: matrix products in bfloat16. `passes` counts the forward passes so far, one for
-    each coalition.
+    each coalition, but not those of `empty_probabilities`.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class MaskedClassifier:
         start = 0
         while start < len(columns):
             stop = start + self._batch_rows(max((tokens if self._moves else columns)[start], 1))
-            yield order[start:stop], max(columns[start:stop]), tokens[start]
+            yield order[start:stop], max(columns[start:stop]), max(tokens[start], 1)  # no model reads no token at all
             start = stop
 
     def _batch_rows(self, columns: int) -> int:

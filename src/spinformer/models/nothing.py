@@ -26,7 +26,13 @@ class Nothing:
 
     @torch.no_grad()
     def __call__(self, classifier: "MaskedClassifier", words: Words) -> Tensor:
-        """One pass for each kind of text that was not asked about before."""
+        """One pass for each kind of text that was not asked about before, which `classifier.passes` does not count."""
+        before = classifier.passes
+        answers = self._ask(classifier, words)
+        classifier.passes = before
+        return answers
+
+    def _ask(self, classifier: "MaskedClassifier", words: Words) -> Tensor:
         words, nothing = words.to(classifier.device), torch.zeros_like(words.mask[:1])
         if classifier.hide is not None:  # a function of the caller may look at the words that it hides
             rows = torch.arange(len(words.counts))
