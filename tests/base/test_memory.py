@@ -1,5 +1,7 @@
 """Free memory, from made-up files of the kinds that Linux has."""
 
+import pytest
+
 from spinformer._base.memory import free_memory
 
 GIB = 2**30
@@ -16,29 +18,27 @@ def test_what_the_machine_says(tmp_path):
     assert free_memory(tmp_path) == 8 * GIB
 
 
+def container(root, limit, taken, folder="", names=("memory.max", "memory.current")):
+    group = root / "sys/fs/cgroup" / folder
+    group.mkdir(parents=True, exist_ok=True)
+    for name, content in zip(names, (limit, taken), strict=True):
+        (group / name).write_text(f"{content}\n")
+
+
 def test_the_limit_of_a_container_counts(tmp_path):
     machine(tmp_path, 64)
-    group = tmp_path / "sys/fs/cgroup"
-    group.mkdir(parents=True)
-    (group / "memory.max").write_text(f"{4 * GIB}\n")
-    (group / "memory.current").write_text(f"{GIB}\n")
+    container(tmp_path, 4 * GIB, GIB)
     assert free_memory(tmp_path) == 3 * GIB
-    (group / "memory.max").write_text("max\n")
+    container(tmp_path, "max", GIB)
     assert free_memory(tmp_path) == 64 * GIB
 
 
-def test_older_control_groups(tmp_path):
+@pytest.mark.parametrize(("limit", "left"), [(2**63 - 4096, 64 * GIB), (2 * GIB, GIB), (GIB // 2, 0)])
+def test_older_control_groups(tmp_path, limit, left):
     """Without a limit they give a huge number."""
     machine(tmp_path, 64)
-    group = tmp_path / "sys/fs/cgroup/memory"
-    group.mkdir(parents=True)
-    (group / "memory.limit_in_bytes").write_text(f"{2**63 - 4096}\n")
-    (group / "memory.usage_in_bytes").write_text(f"{GIB}\n")
-    assert free_memory(tmp_path) == 64 * GIB
-    (group / "memory.limit_in_bytes").write_text(f"{2 * GIB}\n")
-    assert free_memory(tmp_path) == GIB
-    (group / "memory.limit_in_bytes").write_text(f"{GIB // 2}\n")
-    assert free_memory(tmp_path) == 0
+    container(tmp_path, limit, GIB, "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes"))
+    assert free_memory(tmp_path) == left
 
 
 def test_it_is_not_known_everywhere(tmp_path):

@@ -14,7 +14,7 @@ def free_memory(root: Path = Path("/")) -> int | None:
 
     root: of the file system.
     """
-    found = [_number(root / limit) - _number(root / taken) for limit, taken in LIMITS if _told(root, limit, taken)]
+    found = [left for files in LIMITS for left in _left(*(root / file for file in files))]
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
         found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
@@ -23,13 +23,9 @@ def free_memory(root: Path = Path("/")) -> int | None:
     return max(0, min(found)) if found else None
 
 
-def _told(root: Path, *files: str) -> bool:
-    """Whether these files hold numbers: where there is no limit, one of them does not."""
+def _left(limit: Path, taken: Path) -> list[int]:
+    """The difference of the numbers in two files; none where one holds no number, as where there is no limit."""
     try:
-        return all(_number(root / file) >= 0 for file in files)
+        return [int(limit.read_text()) - int(taken.read_text())]
     except (OSError, ValueError):
-        return False
-
-
-def _number(path: Path) -> int:
-    return int(path.read_text())
+        return []

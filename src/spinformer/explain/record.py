@@ -66,7 +66,7 @@ class ExplanationRecord:
     unless another was asked for; probabilities: of every class, for the whole text; words, pairs: what speaks for or
     against `target`, `pairs` empty where the method computes none; base_value: the probability of `target` with every
     word hidden, None where the method does not ask for it; method: its name; passes: forward passes of the classifier
-    over the text, with words hidden or not (what it says of no words is asked once for all texts of one length);
+    (a game read from one pass asks beside it, once for all texts of one length, what the classifier says of no words);
     samples: coalitions behind the words' values; ess: effective sample size of the Ising model's estimates; converged:
     whether its mean field was reached; pair_index: what the pairs' interactions are, "SII" (Shapley's) or "BII"
     (Banzhaf's), None where it is neither; notes: what a reader must know before relying on the numbers, a line each;
