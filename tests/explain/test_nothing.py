@@ -109,3 +109,29 @@ def test_a_tokenizer_without_special_tokens_leaves_one_token_of_padding():
     assert torch.equal(answers, answers[:1].expand(len(answers), -1))
     assert answers.isfinite().all()
     torch.testing.assert_close(masked.probabilities(split, torch.zeros_like(split.mask)[:, None])[:, 0], answers)
+
+
+@pytest.mark.parametrize("masking", ["attention", "token"])
+def test_a_short_text_is_read_in_one_pass_with_no_words(masking):
+    masked = ready(masking)
+    for row in range(4):
+        split = words(ALIKE.select([row]))
+        both, before = masked.nothing.beside(masked, split), masked.passes
+        with torch.no_grad():
+            answers = masked.model(**both).logits.softmax(-1)
+        torch.testing.assert_close(answers[:1], masked.full_probabilities(split))
+        torch.testing.assert_close(answers[1:], masked.empty_probabilities(split))
+        assert masked.passes == before + 1  # that of the full text
+
+
+def test_others_are_asked_about_no_words_alone():
+    alone = words(ALIKE.select([0]))
+    assert ready("delete").nothing.beside(ready("delete"), alone) is None
+    hiding = ready(lambda inputs, visible: {**inputs, "attention_mask": visible.long()})
+    assert hiding.nothing.beside(hiding, alone) is None
+    masked = ready()
+    assert masked.nothing.beside(masked, words(ALIKE)) is None
+    long = split_words(tokenizer(), Texts(["the dog runs " * 20]), 128)
+    assert masked.nothing.beside(masked, long) is None
+    rounded = MaskedClassifier(bert(), tokenizer(), bf16=True)
+    assert rounded.nothing.beside(rounded, alone) is None

@@ -247,3 +247,21 @@ class TestPasses:
         for text in (TEXTS[0], "cat"):
             with pytest.raises(ValueError, match=r"^expected at least 4 passes; got 3$"):
                 explainers["game"](text, method=method, passes=3)
+
+
+def test_a_text_alone_is_explained_as_among_others(explainers):
+    """Alone it is read in one pass with no words; among others no words are asked about apart."""
+    explainer, rows = explainers["game"], []
+    together = explainer(TEXTS)
+    watch = explainer.model.register_forward_pre_hook(
+        lambda model, args, inputs: rows.append(len(inputs["input_ids"])), with_kwargs=True
+    )
+    for text, among in zip(TEXTS, together, strict=True):
+        rows.clear()
+        alone = explainer(text)
+        assert rows == [2]
+        assert alone.passes == among.passes == 1
+        assert alone.base_value == pytest.approx(among.base_value, abs=1e-6)
+        for one, other in zip(alone.words, among.words, strict=True):
+            assert one.importance == pytest.approx(other.importance, abs=1e-5)
+    watch.remove()

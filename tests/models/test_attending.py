@@ -18,7 +18,7 @@ from spinformer.data.words import split_words
 from spinformer.explain import Explainer
 from spinformer.games import Game
 from spinformer.games.coalitions import draw_coalitions
-from spinformer.models import attending
+from spinformer.models import attending, predicted_games
 from spinformer.models.attending import FLOOR, RANGE, Attending
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from spinformer.models.hidden_states import hidden_states
@@ -158,6 +158,43 @@ class TestLoops:
             size = float(expected.abs().max())
             torch.testing.assert_close(found, expected, atol=1e-4 * size + 1e-5, rtol=1e-3, msg=name)
         assert sum(float(part.abs().max()) > 1e-3 for part in gradients[1]) > len(parameters) / 2
+
+
+class TestPairs:
+    """Coalitions that follow each other without a common word, read together."""
+
+    def drawn(self, words):
+        """Each coalition and the others, of which some lack words that neither has, and both ends."""
+        some = draw_coalitions(words.mask, 24, seed=3)
+        fewer = ~some & words.mask[:, None]
+        fewer[:, ::3, 0] = False
+        ends = torch.stack([torch.zeros_like(words.mask), words.mask], 1)
+        return torch.cat([ends, torch.stack([some, fewer], 2).flatten(1, 2)], 1).float()
+
+    def test_states_are_those_of_each_alone(self, head, model, words, monkeypatch):
+        features, members = head.games(model, words).features, self.drawn(words)
+        calls, readout = [], head.readout
+        monkeypatch.setattr(
+            readout, "read_pairs", lambda *given: calls.append(1) or type(readout).read_pairs(readout, *given)
+        )
+        with torch.no_grad():
+            expected = readout.read(features, members, *features.sums(members))
+            found = readout.states(features, members)
+            assert len(calls) == len(members)
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+            readout.states(features, members.roll(1, 1))  # the two of a pair now have words in common
+            readout.states(features, members[:, :30])
+        assert len(calls) == len(members)
+        readout.states(features, members)  # with gradients
+        assert len(calls) == len(members)
+
+    def test_games_in_blocks_are_read_in_pairs(self, head, model, words, monkeypatch):
+        games, members = head.games(model, words), self.drawn(words).bool()
+        with torch.no_grad():
+            expected = games.game().evaluate(members.roll(1, 1)).roll(-1, 1)
+            monkeypatch.setattr(predicted_games, "BLOCK", (1, 33 * 3 * predicted_games.width_of(games.features)))
+            assert games.game()._block() == 32
+            torch.testing.assert_close(games.game().evaluate(members), expected)
 
 
 class TestLong:

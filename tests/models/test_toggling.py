@@ -7,7 +7,8 @@ import torch
 
 from spinformer.games import Game
 from spinformer.models import attending, toggling
-from spinformer.models.attending import Attending, AttendingReadout, bounded_exp
+from spinformer.models.attending import Attending, bounded_exp
+from spinformer.models.attending_readout import AttendingReadout
 from spinformer.models.game_head import GameHeadConfig
 from spinformer.models.merged_games import Merged, MergedReadout
 from spinformer.models.predicted_games import PredictedGames

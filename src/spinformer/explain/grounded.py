@@ -19,8 +19,10 @@ from spinformer.games import Estimate, Game, GameValues, Weighting, estimate_all
 from spinformer.games.values import GAME_INDICES, PLAYER_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
+from spinformer.models.hidden_states import frozen_states
 from spinformer.models.masked import MaskedClassifier
 from spinformer.models.merged_games import merge
+from spinformer.models.outputs import answers_of
 from spinformer.models.predicted_games import PredictedGames
 
 # The Ising model of a grounded game: every coalition counts alike, or by Gibbs factors, which look at coalitions of
@@ -72,9 +74,17 @@ class GroundedClassifier:
         that too.
         """
         words = words.to(next(self.model.parameters()).device)
-        games = self.head.games(self.model, words if words.parts is None else words.parts)
+        read = words if words.parts is None else words.parts
+        empty: Tensor | None
+        if classifier is not None and (both := classifier.nothing.beside(classifier, words)) is not None:
+            logits, states = frozen_states(self.model, both)
+            games = self.head([state[:1] for state in states], logits[:1], read)
+            empty = answers_of(logits[1:], games.outputs)
+        else:
+            games = self.head.games(self.model, read)
+            empty = None if classifier is None else classifier.empty_probabilities(words)
         games = games if words.parts is None else merge(games, words)
-        return games if classifier is None else replace(games, empty=classifier.empty_probabilities(words))
+        return games if empty is None else replace(games, empty=empty)
 
     @torch.no_grad()
     def values(self, games: PredictedGames, index: str, seed: int = 0, target: Tensor | None = None) -> Estimate:

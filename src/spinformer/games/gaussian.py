@@ -163,9 +163,12 @@ class Quadrature(Prior):
 
     def variances(self, index: str, pairs: tuple[Tensor, Tensor] | None = None) -> Tensor:
         """The posterior variance of an index for t = 1: (..., n), or (..., pairs), of all i < j or of these."""
-        cross = self.cross_covariance(index, pairs)  # (..., n or pairs, K)
-        solved = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
-        return (index_variances(index, self.ratios, pairs) - solved.square().sum(-2)).clamp_min(0)
+        known = self.reduction(index, self.cross_covariance(index, pairs))
+        return (index_variances(index, self.ratios, pairs) - known).clamp_min(0)
+
+    def reduction(self, index: str, cross: Tensor) -> Tensor:
+        """c' k^-1 c: what an index's variance loses by the coalitions, from its covariances c, (..., n or pairs, K)."""
+        return torch.linalg.solve_triangular(self.factor, cross.mT, upper=False).square().sum(-2)
 
 
 def share_out(shapley: Tensor, total: Tensor) -> Tensor:

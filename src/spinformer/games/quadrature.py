@@ -18,6 +18,7 @@ from spinformer.games.exact import exact_values
 from spinformer.games.game import Game, TableGame
 from spinformer.games.gaussian import RATIOS, Quadrature, order_ratios, share_out
 from spinformer.games.indices import INDICES
+from spinformer.games.paired import PairedQuadrature
 from spinformer.games.rows import (
     Estimates,
     alike,
@@ -43,7 +44,7 @@ OWN_BLOCK = (2**26, 2**22)
 # Pairs whose variance stands for that of all pairs of more than OWN players: before anything is asked they are alike,
 # and their errors differ by about a tenth. For all pairs these would take seconds.
 SOME_PAIRS = 256
-# Bytes of quadratures that are kept for the next texts of as many words, on a GPU and on a CPU: on a CPU those of 100
+# Bytes of quadratures that are kept for the next texts of as many words, on a GPU and on a CPU: on a CPU those of 200
 # lengths with FIRST coalitions. On a GPU it takes longer to make one anew than to use it.
 MEMORY = (2**31, 2**29)
 
@@ -218,7 +219,7 @@ def _estimate_own(
     active = activity(shapley, pairs * (there[:, :, None] & there[:, None])).detach()
     shares = torch.stack([order_ratios(len(one))[0] for one in columns]).to(values.device)
     ratios = (shares[:, None] * player_weights(active, there)).clamp(*RATIOS) * there
-    quadrature = Quadrature(coalitions, ratios)
+    quadrature = PairedQuadrature(coalitions, ratios)
     coefficients = quadrature.coefficients(values[:, None])  # (b, 1, K)
     scale = _scale(quadrature, values[:, None], coefficients)  # (b, 1)
     groups = alike(columns)
@@ -257,13 +258,13 @@ def _design_at(players: int, size: int, seed: int, device: str) -> Tensor:
 
 
 def _bytes(players: int, size: int, seed: int, device: str) -> int:
-    """About what a quadrature holds: its factor, and a matrix for each of some 16 nodes."""
-    return 8 * size * (size + 16 * players)
+    """About what a quadrature holds: its two factors, and a matrix for each of some 16 nodes."""
+    return 4 * size * (size + 16 * players)
 
 
 def _make_quadrature(players: int, size: int, seed: int, device: str) -> Quadrature:
     with torch.inference_mode(False), torch.no_grad():
-        return Quadrature(_design_at(players, size, seed, device), order_ratios(players))
+        return PairedQuadrature(_design_at(players, size, seed, device), order_ratios(players))
 
 
 _KEPT = tuple(Remembering(_make_quadrature, _bytes, most) for most in MEMORY)

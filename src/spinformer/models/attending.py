@@ -1,4 +1,7 @@
-"""The attending form of a game head: the words of a coalition read each other, then a query reads them."""
+"""The attending form of a game head, what it takes from a pass: the words of a coalition read each other.
+
+How a query then reads them: `spinformer.models.attending_readout`.
+"""
 
 import math
 from collections.abc import Sequence
@@ -153,73 +156,6 @@ class AttendingMap(nn.Module):
         )
         query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
         return Attending(bounded_exp(query @ key.mT / math.sqrt(query.shape[-1])), value, own, start)
-
-
-class AttendingReadout(nn.Module):
-    """h_i(C) = gelu(a_i + sum over j in C of e^{q_i . k_j} v_j / sum over j in C of e^{q_i . k_j})
-    z_{l+1} = f_l(z_l + O_l [sum over i in C of e^{w_i} h_i / S, log S]),   w_i = Q_l z_l . h_i,   S = sum of e^{w_i}
-    g(C) = network(z_L)
-
-    for each of H heads, over the words i and j of C. Words meet once, so that pairs count; then a query, which starts
-    from the special tokens, reads them L times. The first step needs nothing of C but which of the rows of a matrix to
-    add, so a coalition costs far less than a pass.
-    """
-
-    def __init__(self, config: "GameHeadConfig") -> None:
-        super().__init__()
-        dim, self.heads = config.dim, config.heads
-        reads = range(config.reads)
-        self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in reads)
-        self.queries = nn.ModuleList(nn.Linear(dim, dim) for _ in reads)
-        self.outputs = nn.ModuleList(nn.Linear(dim + config.heads, dim) for _ in reads)
-        self.forwards = nn.ModuleList(
-            nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, config.readout), nn.GELU(), nn.Linear(config.readout, dim))
-            for _ in reads
-        )
-        self.last = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, config.scores))
-
-    @full_precision
-    def forward(self, features: Attending, members: Tensor) -> Tensor:
-        """(B, K, scores) of coalitions, (B, K, W) numbers 0 or 1."""
-        return self.scores(self.states(features, members))
-
-    @full_precision
-    def states(self, features: Attending, members: Tensor) -> Tensor:
-        """z_L, (B, K, d)."""
-        return self.read(features, members, *features.sums(members))
-
-    @full_precision
-    def scores(self, states: Tensor) -> Tensor:
-        """g, from z_L."""
-        scores: Tensor = self.last(states)
-        return scores
-
-    def read(self, features: Attending, members: Tensor, total: Tensor, moved: Tensor) -> Tensor:
-        """z_L, (B, K, d), from the sums over the members: of weights, (B, K, W, H), and of values, (B, K, W, d)."""
-        mixed = moved.unflatten(-1, (self.heads, -1)) / total[..., None]
-        inner = functional.gelu(mixed.flatten(3) + features.words[:, None])  # h, (B, K, W, d)
-        inner = inner.unflatten(-1, (self.heads, -1))  # (B, K, W, H, d / H)
-        state = features.query[:, None]  # the same for all coalitions until words are read
-        scale = 1 / math.sqrt(inner.shape[-1])
-        for step in range(len(self.norms)):
-            # Products of many tiny matrices are slow on a CPU, so these are written as sums.
-            asked = self.ask(step, state)[:, :, None]  # (B, K, 1, H, d / H)
-            weight = bounded_exp((inner * asked).sum(-1) * scale) * members[..., None]  # (B, K, W, H)
-            total = weight.sum(2) + FLOOR
-            read = (weight[..., None] * inner).sum(2) / total[..., None]
-            state = self.move(step, state, read, total)
-        return state
-
-    def ask(self, step: int, state: Tensor) -> Tensor:
-        """Q_l z_l, (..., H, d / H), of states (..., d)."""
-        asked: Tensor = self.queries[step](self.norms[step](state))
-        return asked.unflatten(-1, (self.heads, -1))
-
-    def move(self, step: int, state: Tensor, read: Tensor, total: Tensor) -> Tensor:
-        """z_{l+1}, (..., d), from what was read, (..., H, d / H), and S, (..., H)."""
-        state = state + self.outputs[step](torch.cat([read.flatten(-2), total.log()], -1))
-        moved: Tensor = state + self.forwards[step](state)
-        return moved
 
 
 def sums(weights: Tensor, products: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:

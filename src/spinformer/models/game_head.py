@@ -19,7 +19,8 @@ from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer._base.rng import seeded
 from spinformer.data.words import Words
-from spinformer.models.attending import FLOOR, AttendingMap, AttendingReadout, bounded_exp
+from spinformer.models.attending import FLOOR, AttendingMap, bounded_exp
+from spinformer.models.attending_readout import AttendingReadout
 from spinformer.models.hidden_states import frozen_states
 from spinformer.models.identity import FILE as PROBE
 from spinformer.models.identity import load_probe, same_model, save_probe

@@ -182,13 +182,17 @@ class MaskedClassifier:
         """The inputs with the other tokens hidden; tokens: the maximal number of visible ones in a row."""
         if self.hide is not None:
             return _checked(self.hide(inputs, visible), len(visible))
-        if self.masking == "token":
-            hidden = ~visible & inputs["attention_mask"].bool()
-            return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
         if self.masking == "delete":
             return move_together(inputs, visible, tokens, self.tokenizer.pad_token_id)
         if self.packs and self.offset is not None:
             return pack(inputs, visible, tokens, self._padding, self.offset)
+        return self.hidden_in_place(inputs, visible)
+
+    def hidden_in_place(self, inputs: dict[str, Tensor], visible: Tensor) -> dict[str, Tensor]:
+        """The inputs with the other tokens hidden where they stand, for masking by attention or by token."""
+        if self.masking == "token":
+            hidden = ~visible & inputs["attention_mask"].bool()
+            return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
         changed = {"attention_mask": visible.long()}
         if self.leaks:
             changed["input_ids"] = inputs["input_ids"].masked_fill(~visible, self._padding)

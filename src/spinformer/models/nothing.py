@@ -1,7 +1,8 @@
 """What a classifier says of texts without any of their words: v(nothing), from which Shapley values start.
 
 Of a text only the special tokens are left, at their positions, so texts of the same length are then alike. Each kind is
-asked about once, alone: the answer does not depend on what else was asked.
+asked about once, alone: the answer does not depend on what else was asked. A pass over few tokens takes nearly as long
+as one over a short text, so for one short text it is the second row of the pass over the text itself.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from spinformer.models.masked import MaskedClassifier
 
 KEPT = 1 << 14  # answers that are kept, at most
+TOGETHER = 48  # tokens of a text, at most, that is read in one pass with no words
 
 
 class Nothing:
@@ -37,11 +39,7 @@ class Nothing:
         if classifier.hide is not None:  # a function of the caller may look at the words that it hides
             rows = torch.arange(len(words.counts))
             return classifier.row_probabilities(words, rows, nothing.expand(len(rows), -1))
-        if classifier.masking == "attention" and classifier.leaks is None:
-            # How tokens are hidden is decided at the first passes: on some that show words, too.
-            some = torch.arange(min(8, len(words.counts)))
-            every_second = torch.arange(words.mask.shape[1], device=words.mask.device) % 2 == 0
-            classifier.row_probabilities(words, some, words.mask[some] & every_second)
+        _decide(classifier, words)
         weights = _state_of(classifier.model)
         if weights != self._weights or len(self._known) > KEPT:
             self._known, self._weights = {}, weights
@@ -51,6 +49,33 @@ class Nothing:
                 self._known[kind] = classifier.row_probabilities(words, torch.tensor([row]), nothing)[0]
             answers.append(self._known[kind])
         return torch.stack(answers)
+
+    @torch.no_grad()
+    def beside(self, classifier: "MaskedClassifier", words: Words) -> dict[str, Tensor] | None:
+        """The inputs of one short text, and after it of the same without its words: (2, n) each.
+
+        None where there are several texts or a long one, and where hidden tokens do not stay in their places.
+        """
+        short = words.inputs["attention_mask"].shape <= (1, TOGETHER)
+        if not short or classifier.hide is not None or classifier.masking == "delete" or classifier.bf16:
+            return None
+        words = words.to(classifier.device)
+        visible = words.inputs["attention_mask"].bool() & (words.owner < 0)
+        if not bool(visible.any()):
+            return None
+        before = classifier.passes
+        _decide(classifier, words)
+        classifier.passes = before
+        hidden = classifier.hidden_in_place(words.inputs, visible)
+        return {name: torch.cat([value, hidden[name]]) for name, value in words.inputs.items()}
+
+
+def _decide(classifier: "MaskedClassifier", words: Words) -> None:
+    """How tokens are hidden is decided at the first passes: on some that show words, too."""
+    if classifier.masking == "attention" and classifier.leaks is None:
+        some = torch.arange(min(8, len(words.counts)))
+        every_second = torch.arange(words.mask.shape[1], device=words.mask.device) % 2 == 0
+        classifier.row_probabilities(words, some, words.mask[some] & every_second)
 
 
 def _kinds(words: Words) -> list[bytes]:

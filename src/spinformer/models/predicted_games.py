@@ -11,7 +11,7 @@ from spinformer._base.outputs import Outputs
 from spinformer._base.precision import full_precision
 from spinformer.games.game import Game
 from spinformer.games.quadrature import TOLERANCE
-from spinformer.models.attending import AttendingReadout
+from spinformer.models.attending_readout import AttendingReadout
 from spinformer.models.outputs import answers_of, offsets_of, value_of
 from spinformer.models.toggling import toggled_scores
 
@@ -149,9 +149,9 @@ class PredictedGame(Game):
         return values
 
     def _block(self) -> int:
-        """Coalitions at a time."""
+        """Coalitions at a time, an even number: pairs C, N - C stay together."""
         width = self.batch * width_of(self.games.features)
-        return max(1, LEAST // self.batch, BLOCK[self.device.type == "cpu"] // max(1, width))
+        return 2 * max(1, max(LEAST // self.batch, BLOCK[self.device.type == "cpu"] // max(1, width)) // 2)
 
     def _from_scores(self, scores: Sequence[Tensor]) -> Tensor:
         """v, (B, K), from what the readout says of blocks of coalitions, (B, k, scores)."""

@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from spinformer._base.precision import full_precision
-from spinformer.models.attending import FLOOR, RANGE, Attending, AttendingReadout, bounded_exp
+from spinformer.models.attending import FLOOR, RANGE, Attending, bounded_exp
+from spinformer.models.attending_readout import AttendingReadout
 
 # Of what word i sees, the share that a word must have for its coming or going not to be taken to first order.
 STRONG = 0.05
