@@ -197,8 +197,9 @@ STEPS: tuple[Step, ...] = (
     Step("grounding-forms", (), removed=OLD_CODE),
     _grounding("exact", OWN, *CLOSE, name="exactness-snli", folder="exactness"),
     _grounding("peers", OWN, *CLOSE, name="exactness-snli-peers", texts="", folder="exactness"),
-    _grounding("exact", OWN, *CLOSE, name="exactness-mnli", test="mnli_dev_matched", folder="exactness"),
-    _grounding("exact", OWN, *CLOSE, name="exactness-sick", test="sick_test", folder="exactness"),
+    _grounding("exact", OWN, name="exactness-checkpoint", texts="", folder="exactness"),
+    _grounding("exact", OWN, name="exactness-mnli", texts="", test="mnli_dev_matched", folder="exactness"),
+    _grounding("exact", OWN, name="exactness-sick", texts="", test="sick_test", folder="exactness"),
     Step("sst2", SST2_TRAINING, makes=SST2, gpu=True, extra=True),
     _grounding(
         "exact",

@@ -8,7 +8,8 @@ Stages:
   ess       effective sample size under Gibbs weights and convergence of the mean field, of games as in `frozen` or
             `together`
   tables    what the classifier says of every part of COUNT short test texts, kept in RUNS; nothing is measured
-  exact     explanations with the games of `frozen` against the exact values that these tables give
+  exact     explanations with the games of `frozen`, or without --texts with the model's own game, against the exact
+            values that these tables give
   peers     shapiq's estimators against the same values
   enough    games learnt from ever more of the texts (--limits): their fit, their error against these exact values, and
             the time that it took
@@ -42,7 +43,7 @@ from spinformer.training.game_options import OPTIMIZERS
 STAGES = ("frozen", "methods", "pooling", "together", "ess", "tables", "exact", "peers", "enough")
 SEVERAL_SEEDS = ("frozen", "pooling", "ess", "exact")
 SHORT = ("tables", "exact", "peers", "enough")  # on short texts, drawn from all test texts
-UNGROUNDED = ("together", "tables", "peers")  # no texts to ground on are needed
+UNGROUNDED = ("together", "tables", "peers", "exact")  # no texts to ground on are needed
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", nargs="+", required=True, help="folder of a classifier; for `together`, one for each seed"
     )
-    parser.add_argument("--texts", help=f"file of texts to ground on; not for {', '.join(UNGROUNDED)}")
+    parser.add_argument("--texts", help=f"file of texts to ground on; not needed for {', '.join(UNGROUNDED)}")
     parser.add_argument("--test", required=True, help="file of texts to measure on")
     parser.add_argument("--highlights", type=Path, help="file of human highlights (e-SNLI)")
     parser.add_argument("--first", help="column of the text, if the files have pairs and the model takes single texts")
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     )
     texts = train, test, _ = _texts(args)
     tasks: list[tuple[str, int, int | None]]
-    if args.stage == "together":
+    if args.stage == "together" or _own_games(args):
         tasks = [(folder, seed, None) for seed, folder in enumerate(args.model)]
     elif args.stage == "enough":
         limits = [limit for limit in args.limits if limit < len(train)]
@@ -156,6 +157,11 @@ def _texts(args: argparse.Namespace) -> tuple[Texts, Texts, Highlights | None]:
     return train, test, None if args.highlights is None else read_highlights(args.highlights)
 
 
+def _own_games(args: argparse.Namespace) -> bool:
+    """Whether `exact` measures the games that lie with the models."""
+    return args.stage == "exact" and args.texts is None
+
+
 def limited(texts: Texts, limit: int) -> Texts:
     """So many of the texts, drawn at random: files may be sorted. Fewer are among more."""
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(0))
@@ -176,6 +182,8 @@ def _measure(
     """
     from research.experiments import exactness, grounding
     from research.experiments.games import load_game
+    from spinformer._base.files import sha256
+    from spinformer.models.game_head import FOLDER, WEIGHTS
     from spinformer.models.identity import weights_digest
     from spinformer.models.loading import load_classifier
 
@@ -185,6 +193,7 @@ def _measure(
     name = f"{Path(folder).name}-{seed if limit is None else limit}"
     held_out = USERS_HELD_OUT if args.stage == "enough" else grounding.HELD_OUT
     trial = grounding.Trial(model, tokenizer, train, test, highlights, bf16=args.bf16, held_out=held_out)
+    own = _own_games(args)
     heads, seeded = args.runs / (name if limit is None else f"enough-{name}"), replace(options, seed=seed)
     tables: Sequence[ExactTable] = ()
     if args.stage in SHORT:
@@ -199,7 +208,8 @@ def _measure(
         if args.stage == "peers":
             return exactness.measure_others(tables)
         if args.stage == "exact":
-            return {"seed": seed, **exactness.measure_ours(trial, seeded, heads, short, tables)}
+            head = load_game(model, Path(folder)).head if own else grounding.ground(trial, seeded, heads)[0]
+            return {"seed": seed, **exactness.measure_ours(trial, head, short, tables)}
         if args.stage == "enough":
             return exactness.measure_enough(trial, seeded, heads, short, tables)
         if args.stage == "methods":
@@ -219,6 +229,7 @@ def _measure(
             "what": seed,
             "options": asdict(options),
             "model": weights_digest(model),
+            "game": sha256(Path(folder) / FOLDER / WEIGHTS) if own else None,
             "train": train.fingerprint(),
             "test": test.fingerprint(),
             "tables": [table.key for table in tables],

@@ -12,6 +12,7 @@ from spinformer.evaluate.explanations.peers import measure_peers
 from spinformer.evaluate.explanations.study import Study
 from spinformer.evaluate.explanations.tables import ExactTable, choose, tabulate
 from spinformer.explain.explainer import Explainer
+from spinformer.models.game_head import GameHead
 from spinformer.models.masked import MaskedClassifier
 from spinformer.training.game import GroundingOptions
 
@@ -38,11 +39,8 @@ def exact_tables(trial: Trial, options: GroundingOptions, count: int, path: Path
     return texts, tabulate(classifier, texts, path, max_length=trial.max_length)
 
 
-def measure_ours(
-    trial: Trial, options: GroundingOptions, folder: Path, texts: Texts, tables: Sequence[ExactTable]
-) -> dict[str, Any]:
-    """Explanations with the game in the folder, or with one that is trained there, by default options."""
-    head, _ = ground(trial, options, folder)
+def measure_ours(trial: Trial, head: GameHead, texts: Texts, tables: Sequence[ExactTable]) -> dict[str, Any]:
+    """Explanations with a game, by default options."""
     explainer = Explainer(trial.model, trial.tokenizer, game=head, max_length=trial.max_length)
     return {"exactness": measure_exactness(explainer, texts, tables, SETTINGS).to_dict()}
 

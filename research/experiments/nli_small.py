@@ -50,7 +50,7 @@ class Variant:
 
 
 VARIANTS: Mapping[str, Variant] = {
-    "four": Variant((0, 2, 4, 5), {"dim": 160, "hidden": 384, "readout": 320}),
+    "four": Variant((0, 2, 4, 5), {"dim": 160, "hidden": 336, "readout": 320}),
     "three": Variant((0, 2, 5), {"dim": 192, "hidden": 512, "readout": 384}),
 }
 
@@ -89,7 +89,7 @@ class Plan:
     def grounding(self, name: str) -> GroundingOptions:
         """How the game head of a variant is trained."""
         length = self.recipe(name).max_length
-        usual = {"epochs": 2, "batch_size": 256, "max_length": length, **VARIANTS[name].sizes}
+        usual = {"epochs": 3, "subsets": 8, "max_length": length, **VARIANTS[name].sizes}
         return GroundingOptions(**{**usual, **self.ground})
 
     def start(self, name: str) -> Path:
@@ -161,27 +161,16 @@ def make_variant(name: str, plan: Plan) -> None:
     before = score(model, tokenizer, (DEV,))[DEV]["accuracy"]
     save_model(model, tokenizer, folder, rounded=True)
     model, tokenizer = load_classifier(folder)
-    started = time.perf_counter()
-    head, held = _ground(name, model, tokenizer, plan)
-    head.save(folder, rounded=True)
-    grounded = time.perf_counter()
-    loaded = GameHead.load(folder, model)
-    assert loaded.misfit is not None
     outcome = {
         "parameters": record["parameters"],
         "added": added_parameters(model),
-        "game_parameters": sum(parameter.numel() for parameter in loaded.parameters()),
-        "bytes": folder_bytes(folder),
         "pairs": record["pairs"],
         "rows": record["rows"],
         "train_seconds": record["seconds"],
-        "ground_seconds": grounded - started,
         "device": record["device"],
         "scores": score(model, tokenizer, SETS),
         "before_rounding": {DEV: before},
-        "fit": loaded.misfit.fit,
-        "held_out": len(held),
-        "passes": loaded.misfit.passes,
+        **store_game(name, model, tokenizer, folder, plan),
         "history": [entry for entry in record["history"] if "eval_accuracy" in entry],
     }
     data = {Path(file).name: digest for file, digest in record["data"].items()}
@@ -189,7 +178,40 @@ def make_variant(name: str, plan: Plan) -> None:
     command = "spinformer reproduce small"
     records.write(name, outcome, command=command, config=plan.settings(name), data=data, directory=plan.runs)
     accuracies = ", ".join(f"{key} {100 * scores['accuracy']:.2f}" for key, scores in outcome["scores"].items())
-    print(f"{name}: {accuracies}, fit {loaded.misfit.fit:.3f}, {outcome['bytes']:,} bytes", flush=True)
+    print(f"{name}: {accuracies}, fit {outcome['fit']:.3f}, {outcome['bytes']:,} bytes", flush=True)
+
+
+def store_game(name: str, model: Any, tokenizer: Any, folder: Path, plan: Plan) -> dict[str, Any]:
+    """Learn the game of the classifier in the folder and store it there; what the record says of it."""
+    started = time.perf_counter()
+    head, held = _ground(name, model, tokenizer, plan)
+    head.save(folder, rounded=True)
+    seconds = time.perf_counter() - started
+    loaded = GameHead.load(folder, model)
+    assert loaded.misfit is not None
+    return {
+        "game_parameters": sum(parameter.numel() for parameter in loaded.parameters()),
+        "ground_seconds": seconds,
+        "bytes": folder_bytes(folder),
+        "fit": loaded.misfit.fit,
+        "held_out": len(held),
+        "passes": loaded.misfit.passes,
+    }
+
+
+def renew_game(folder: Path, plan: Plan, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Learn the game of the chosen classifier, which lies in the folder, anew; the record with it."""
+    name = record["outcome"]["chosen"]
+    model, tokenizer = load_classifier(folder)
+    told = store_game(name, model, tokenizer, folder, plan)
+    if told["bytes"] > MAX_BYTES:
+        raise ValueError(f"{folder} has {told['bytes']:,} bytes with its new game; at most {MAX_BYTES:,} are allowed")
+    variants, configs = record["outcome"]["variants"], record["config"]
+    return {
+        **record,
+        "outcome": {**record["outcome"], "variants": {**variants, name: {**variants[name], **told}}},
+        "config": {**configs, name: {**configs[name], "grounding": asdict(plan.grounding(name))}},
+    }
 
 
 def choose(variants: Mapping[str, Mapping[str, Any]], largest: int = MAX_BYTES) -> str:

@@ -16,6 +16,8 @@ from research.experiments.small_card import write_card
 from research.experiments.smaller import kept_pieces, smaller_copy
 from research.reports import nli
 from spinformer._base import records
+from spinformer._base.files import sha256
+from spinformer.cli import main
 from spinformer.models import GameHead, NeuroGameForSequenceClassification, load_classifier
 from spinformer.models.rounding import are_rounded
 from tests.tiny import NLI, WORDS, bert, rows, save_encoder
@@ -131,10 +133,32 @@ def test_every_step(teacher, tmp_path, monkeypatch, capsys):
     assert "an encoder of 2 layers" in card
     result = {"outcome": {"chosen": "two", "variants": {"two": outcome}}, "config": {"two": record["config"]}}
     assert nli.small(result).splitlines()[2].startswith(f"| **1, 3** | 0.0M | {outcome['bytes'] / 1e6:.1f} |")
+    renewed = _with_a_new_game(record, folder, plan, tmp_path)
+    assert renewed["config"]["two"]["grounding"]["epochs"] == 2
+    told = renewed["outcome"]["variants"]["two"]
+    assert {**told, "scores": None} != {**outcome, "scores": None}
+    assert told["scores"] == outcome["scores"]
+    assert GameHead.load(folder, model).misfit.fit == pytest.approx(told["fit"])
+    assert renewed["outcome"]["files"]["game/game.safetensors"] == sha256(folder / "game" / "game.safetensors")
+    assert f"explains {told['fit']:.1%} of" in " ".join((folder / "README.md").read_text().split())
     larger = {"outcome": {"bytes": 13_000_000, "scores": {"snli_dev": {"accuracy": 2.0}}}}
     assert choose({"two": record, "large": larger}) == "two"
     with pytest.raises(ValueError, match="no variant has at most 12,000,000 bytes"):
         choose({"large": larger})
+
+
+def _with_a_new_game(record, folder, plan, tmp_path):
+    """What `reproduce small --game` writes."""
+    outcome = {"chosen": "two", "largest": 1, "files": {}, "variants": {"two": record["outcome"]}}
+    given = {"command": "a test", "config": {"two": record["config"]}, "data": record["data"]}
+    records.write("nli-small", outcome, directory=tmp_path, **given)
+    command = ["reproduce", "small", "--game", "--data", str(plan.data), "--teacher", str(plan.teacher)]
+    command += ["--output", str(folder), "--results", str(tmp_path), "--runs", str(tmp_path / "again")]
+    command += ["--change", json.dumps(plan.change), "--ground", json.dumps({**plan.ground, "epochs": 2})]
+    before = sha256(folder / "model.safetensors")
+    assert main(command) == 0
+    assert sha256(folder / "model.safetensors") == before
+    return records.read("nli-small", tmp_path)
 
 
 def _few_passes(*args, **options):
