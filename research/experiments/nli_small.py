@@ -182,8 +182,11 @@ def make_variant(name: str, plan: Plan) -> None:
 
 
 def store_game(name: str, model: Any, tokenizer: Any, folder: Path, plan: Plan) -> dict[str, Any]:
-    """Learn the game of the classifier in the folder and store it there; what the record says of it."""
-    started = time.perf_counter()
+    """Learn the game of the classifier in the folder and store it there; what the record says of it.
+
+    Its seconds are not known where a run that was stopped went on.
+    """
+    begun, started = (plan.runs / f"grounded-{name}").exists(), time.perf_counter()
     head, held = _ground(name, model, tokenizer, plan)
     head.save(folder, rounded=True)
     seconds = time.perf_counter() - started
@@ -191,7 +194,7 @@ def store_game(name: str, model: Any, tokenizer: Any, folder: Path, plan: Plan) 
     assert loaded.misfit is not None
     return {
         "game_parameters": sum(parameter.numel() for parameter in loaded.parameters()),
-        "ground_seconds": seconds,
+        "ground_seconds": None if begun else seconds,
         "bytes": folder_bytes(folder),
         "fit": loaded.misfit.fit,
         "held_out": len(held),
