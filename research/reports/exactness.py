@@ -1,8 +1,9 @@
 """Pictures and tables of exactness: how close explanations come to the classifier's exact values.
 
-`draw` makes docs/figures/exactness-NAME.svg from every research/results/exactness-NAME.json, with the peers of
-exactness-NAME-peers.json where that exists (`python -m research.tools.draw`). `spinformer reproduce grounding --stage
-exact` and `--stage peers` write them: an outcome has `runs`, one for each grounding, over which errors are averaged.
+`draw` makes docs/figures/exactness-NAME.svg from every research/results/exactness-NAME.json of several groundings, with
+the peers of exactness-NAME-peers.json where that exists (`python -m research.tools.draw`). `spinformer reproduce
+grounding --stage exact` and `--stage peers` write them: an outcome has `runs`, one for each grounding, over which errors
+are averaged.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from spinformer.evaluate.explanations.figures import error_figure
 from spinformer.explain.render.canvas import save_figure
 
 PREFIX, PEERS = "exactness-", "-peers"
+CLOSENESS = ("passes", "words: error", "in 95% interval", "pairs: error", "in 95% interval")
 
 
 def runs(record: Record) -> list[Record]:
@@ -27,19 +29,26 @@ def ours(record: Record) -> str:
     """Our methods by their passes: errors, coverage, whether Shapley values add up, whether promises were kept."""
     found = runs(record)
     lines = []
-    for name, row in found[0]["settings"].items():
+    for name in found[0]["settings"]:
         rows = [run["settings"][name] for run in found]
         gaps = [one["additivity"] for one in rows if one["additivity"] is not None]
-        cells = [_mean(rows, "passes.mean", ".0f")]
-        for part in ("values", "pairs"):
-            cells += [
-                _mean(rows, f"{part}.error.mean", ".3f", spread=True),
-                _mean(rows, f"{part}.coverage.pooled", ".1%"),
-            ]
-        label = f"`{row['method']}`" + (f", `until={row['promise']['until']:g}`" if row["promise"] else "")
-        lines.append([label, *cells, f"{max(gaps):.0e}" if gaps else "", _mean(rows, "promise.kept", ".0%")])
-    header = ["method", "passes", "words: error", "in 95% interval", "pairs: error", "in 95% interval", "largest gap"]
-    return markdown([*header, "promise kept"], lines)
+        promise = _mean(rows, "promise.kept", ".0%")
+        lines.append([_method(rows[0]), *_closeness(rows), f"{max(gaps):.0e}" if gaps else "", promise])
+    return markdown(["method", *CLOSENESS, "largest gap", "promise kept"], lines)
+
+
+def kinds(*records: Record) -> str:
+    """Shapley values of one game on texts of several kinds, one record for each."""
+    lines = []
+    for record in records:
+        (run,) = runs(record)
+        for row in run["settings"].values():
+            if row["method"] == "shapley":
+                asked = f"`passes={row['budget']}`" if row["budget"] else "one pass"
+                asked = f"`until={row['promise']['until']:g}`" if row["promise"] else asked
+                kept = _mean([row], "promise.kept", ".0%")
+                lines.append([Path(run["source"]).name.split(".")[0], asked, *_closeness([row]), kept])
+    return markdown(["texts", "", *CLOSENESS, "promise kept"], lines, text_columns=2)
 
 
 def peers(record: Record) -> str:
@@ -65,14 +74,27 @@ def joined(name: str, results: Path) -> list[Record]:
 
 
 def draw(results: Path, folder: Path) -> list[Path]:
-    """One picture for each result of exactness."""
+    """One picture for each result of exactness of several groundings."""
     paths = []
     for path in sorted(results.glob(f"{PREFIX}*.json")):
-        if path.stem.endswith(PEERS):
+        if path.stem.endswith(PEERS) or len(found := joined(path.stem, results)) < 2:
             continue
-        figure = error_figure(joined(path.stem, results))
+        figure = error_figure(found)
         paths.append(save_figure(figure, folder / f"{path.stem}.svg"))
     return paths
+
+
+def _method(row: Record) -> str:
+    return f"`{row['method']}`" + (f", `until={row['promise']['until']:g}`" if row["promise"] else "")
+
+
+def _closeness(rows: Sequence[Record]) -> list[str]:
+    """Cells under CLOSENESS, means over the rows."""
+    cells = [_mean(rows, "passes.mean", ".0f")]
+    for part in ("values", "pairs"):
+        error = _mean(rows, f"{part}.error.mean", ".3f", spread=True)
+        cells += [error, _mean(rows, f"{part}.coverage.pooled", ".1%")]
+    return cells
 
 
 def _mean(rows: Sequence[Record], path: str, spec: str, *, spread: bool = False) -> str:

@@ -56,6 +56,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "exactness-snli-peers": (("exactness-snli-peers",), exactness.peers),
     "exactness-sst2": (("exactness-sst2",), exactness.ours),
     "exactness-sst2-peers": (("exactness-sst2-peers",), exactness.peers),
+    "exactness-kinds": (("exactness-checkpoint", "exactness-mnli", "exactness-sick"), exactness.kinds),
     "grounding-forms": (("grounding-forms",), grounding.forms),
     "grounding-frozen": (("grounding-frozen",), grounding.methods),
     "grounding-frozen-fit": (("grounding-frozen",), grounding.fit),

@@ -16,6 +16,7 @@ simple mean, so with x = 2 q - 1 and T(q, C) = prod over i of (1 + r_i x s_i) / 
 E_q runs over the nodes of a Gauss-Legendre rule, exact for Shapley and Banzhaf indices. All sums are in float64.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy
@@ -92,7 +93,7 @@ class Prior:
 
     def _nodes(self, index: Index) -> list[tuple[Tensor, Tensor]]:
         """T(q, C) times the weight of the node, (..., K), and d, (..., K, n), for every node q, of SV and SII alike."""
-        rule = tuple(_rule(index, self.ratios))
+        rule = _rule(index, self.ratios)
         if rule not in self.known_nodes:
             signed = self.ratios[..., None, :] * self.spins
             nodes = []
@@ -203,24 +204,22 @@ def _coins(index: str) -> Index:
     return known
 
 
-def _rule(index: Index, ratios: Tensor) -> list[tuple[float, float]]:
+def _rule(index: Index, ratios: Tensor) -> tuple[tuple[float, float], ...]:
     """Nodes x = 2 q - 1 with their weights, for players of these r, (..., n); nodes that coincide are one."""
     assert index.bias is not None
     total = float(ratios.detach().sum(-1).max())
     nodes = next(count for most, count in NODES if total <= most)
-    place, weight = _legendre(min(ratios.shape[-1] // 2 + 1, nodes))
-    bias = index.bias(torch.tensor(place, dtype=torch.float64)).tolist()
-    merged: dict[float, float] = {}
-    for q, part in zip(bias, weight, strict=True):
-        merged[2 * q - 1] = merged.get(2 * q - 1, 0.0) + part
-    return list(merged.items())
+    return _biased(index.bias, min(ratios.shape[-1] // 2 + 1, nodes))
 
 
-@lru_cache(maxsize=64)
-def _legendre(count: int) -> tuple[list[float], list[float]]:
-    """Gauss-Legendre nodes and weights on 0 .. 1."""
+@lru_cache(maxsize=256)
+def _biased(bias: Callable[[Tensor], Tensor], count: int) -> tuple[tuple[float, float], ...]:
+    """Gauss-Legendre nodes of t on 0 .. 1 as 2 q(t) - 1, with their weights."""
     nodes, weights = numpy.polynomial.legendre.leggauss(count)
-    return ((nodes + 1) / 2).tolist(), (weights / 2).tolist()
+    merged: dict[float, float] = {}
+    for q, part in zip(bias(torch.tensor((nodes + 1) / 2)).tolist(), (weights / 2).tolist(), strict=True):
+        merged[2 * q - 1] = merged.get(2 * q - 1, 0.0) + part
+    return tuple(merged.items())
 
 
 def symmetric(pairs: Tensor, players: int) -> Tensor:
