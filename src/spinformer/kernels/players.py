@@ -28,7 +28,12 @@ def _across(n: int) -> dict[str, int]:
 
 def _players(batch: int, n: int) -> int:
     """Players of a program: fewer where a launch would have too few programs for a large GPU."""
-    return rows_of(n, min(128 if batch * -(-n // 128) >= PROGRAMS else 32, block(n)))
+    return rows_of(n, min(64 if batch * -(-n // 64) >= PROGRAMS else 32, block(n)))
+
+
+def _draws(budget: int) -> int:
+    """Coalitions that a program meets at once."""
+    return min(32, block(budget))
 
 
 @operator("value_players")
@@ -44,11 +49,12 @@ def value_players(
     row: int,
     budget: int,
     shared: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """mean over k of (Delta_i v(T_k) - Delta_i h(T_k)) + the index of h, for SV and BV, v(C) = scale |S_C|
 
-    values: (B, n, d), 0 at padding; squares: |v_i|^2, (B, n); scale: (B,); mask: bool, (B, n); counts: players, (B,);
-    rank: whose random numbers a player takes, (B, n), by column if None; seed: one integer; chances, row: `Chances`.
+    values: (B, n, d), 0 at padding; squares:
+    |v_i|^2, (B, n); scale: (B,); mask: bool, (B, n); counts: players, (B,); rank: whose random numbers a player takes,
+    (B, n), by column if None; seed: one integer; chances, row: `Chances`.
     Returns the values (B, 2, n); of BV's coalitions S_k . v_i, (B, K, n), and |S_k|^2, (B, K); of the coalition of all
     the same, (B, n) and (B,); membership as numbers in SV's, in BV's and in that of all, (B, 2 K + 1, n); and what the
     backward pass needs. Its twin: `spinformer.games.one_pass`.
@@ -68,20 +74,22 @@ def value_players(
     sums = long_product(inside, values)
     products = torch.bmm(sums, values.mT)
     totals, means, counted = values.new_empty(batch, draws), values.new_empty(batch, 16), n > WIDE
+    tangents = values.new_empty(batch, draws, 8)
     sizes = inside.sum(-1) if counted else values.new_empty(batch, draws)
     device.scalars[(batch,)](
-        sums, inside, squares.contiguous(), scale.contiguous(), chances, counts, totals, sizes, means,
+        sums, inside, squares.contiguous(), scale.contiguous(), chances, counts, totals, sizes, means, tangents,
         n, d, draws, chances.shape[1], ROW=row, COUNTED=counted, K=block(draws), D=min(64, block(d)), **_across(n),
     )  # fmt: skip
     result = values.new_empty(batch, 2, n)
     device.marginals[grid](
-        inside, products, squares.contiguous(), totals, sizes, scale.contiguous(), counts, means,
-        blank if mask is None else mask.contiguous(), result, n, budget, MASKED=mask is not None, N=size,
+        inside, products, squares.contiguous(), totals, sizes, scale.contiguous(), tangents, means,
+        blank if mask is None else mask.contiguous(), result, n, budget,
+        MASKED=mask is not None, K=_draws(budget), N=size,
     )  # fmt: skip
     bv = slice(budget, 2 * budget)
     cut = (products[:, bv], totals[:, bv], products[:, -1], totals[:, -1])
     own, squared, align, grand = (part.clone(memory_format=torch.contiguous_format) for part in cut)
-    return result, own, squared, align, grand, inside, products, totals, sums, sizes, means
+    return result, own, squared, align, grand, inside, products, totals, sums, sizes, means, tangents
 
 
 @operator("value_players_backward")
@@ -102,6 +110,7 @@ def value_players_backward(
     sums: Tensor,
     sizes: Tensor,
     means: Tensor,
+    tangents: Tensor,
     chances: Tensor,
     row: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -121,8 +130,8 @@ def value_players_backward(
     squares, scale = squares.contiguous(), scale.contiguous()
     device.marginals_backward[(batch, blocks)](
         given, given if to_products is None else to_products.contiguous(), inside, products, squares, totals, sizes,
-        scale, counts, means, masked, whole_products, to_squares, part_totals, parts, closed, n, budget, blocks,
-        MASKED=mask is not None, GIVEN=to_products is not None, N=size,
+        scale, tangents, means, masked, whole_products, to_squares, part_totals, parts, closed, n, budget, blocks,
+        MASKED=mask is not None, GIVEN=to_products is not None, K=_draws(budget), N=size,
     )  # fmt: skip
     if blocks > BLOCKS:
         blocks, closed, part_totals = 1, closed.sum(1), part_totals.sum(1)
@@ -143,12 +152,12 @@ def value_players_backward(
 
 @value_players.register_fake
 def _(
-    values: Tensor, squares: Any, scale: Any, mask: Any, counts: Any, rank: Any, seed: Any, chances: Any, row: Any,
-    budget: int, shared: Any,
+    values: Tensor, squares: Any, scale: Any, mask: Any, counts: Any, rank: Any, seed: Any, chances: Any,
+    row: Any, budget: int, shared: Any,
 ) -> Any:  # fmt: skip
     (batch, n, d), draws = values.shape, 2 * budget + 1
     given = [(batch, 2, n), (batch, budget, n), (batch, budget), (batch, n), (batch,), (batch, draws, n)]
-    kept = [(batch, draws, n), (batch, draws), (batch, draws, d), (batch, draws), (batch, 16)]
+    kept = [(batch, draws, n), (batch, draws), (batch, draws, d), (batch, draws), (batch, 16), (batch, draws, 8)]
     return tuple(values.new_empty(shape) for shape in given + kept)
 
 
@@ -165,12 +174,10 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _slopes(ctx: Any, gradient: Any, to_products: Any, to_totals: Any, to_align: Any, to_grand: Any, *_: Any) -> Any:
-    values, squares, scale, mask, counts, *output = ctx.saved_tensors
+    values, *given = ctx.saved_tensors
     if gradient is None:
         gradient = values.new_zeros(values.shape[0], 2, values.shape[1])
-    slopes = value_players_backward(
-        gradient, to_products, to_totals, to_align, to_grand, values, squares, scale, mask, counts, *output, ctx.row
-    )
+    slopes = value_players_backward(gradient, to_products, to_totals, to_align, to_grand, values, *given, ctx.row)
     return (*slopes, *[None] * 8)
 
 
