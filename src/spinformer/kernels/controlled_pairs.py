@@ -21,6 +21,7 @@ def can_control_pairs(values: Tensor, draws: int) -> bool:
 @operator("control_pairs")
 def control_pairs(
     values: Tensor,
+    narrow: Tensor | None,
     products: Tensor,
     inside: Tensor,
     totals: Tensor,
@@ -35,7 +36,7 @@ def control_pairs(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """mean over k of (Delta_ij v - Delta_ij h)(C_k - ij) + BII of h,   v(C) = scale |S_C|
 
-    values: (B, n, d); products: S_k . v_i, (B, K, n);
+    values: (B, n, d); narrow: the same in 16 bits, if that is all that there is; products: S_k . v_i, (B, K, n);
     inside: membership as numbers, (B, K, n); totals: |S_k|^2, (B, K); squares: |v_i|^2, (B, n); align: v_i . sum of
     all, (B, n); grand: |sum of all|^2, (B,); scale: (B,); mask: bool, (B, n); counts: players, (B,); chances, row:
     `Chances` of one player less. Returns the means (B, n, n), 0 where i = j and at padding, and what the backward pass
@@ -50,7 +51,7 @@ def control_pairs(
     table, closed = values.new_empty(batch, n, 4), values.new_empty(batch, 8)
     change, step = products.new_empty(2, batch, draws, n).unbind()
     limits = values.new_empty(batch, draws, 2)
-    sizes, gram = inside.sum(-1), gram_of(values)
+    sizes, gram = inside.sum(-1), gram_of(values, narrow)
     given = [tensor.contiguous() for tensor in (products, inside, totals, sizes, squares, scale, align)]
     device.tables[(batch,)](
         given[4], grand.contiguous(), given[5], counts, chances, table, closed,
@@ -135,7 +136,7 @@ def control_pairs_backward(
 
 
 @control_pairs.register_fake
-def _(values: Tensor, products: Tensor, *rest: Any) -> Any:
+def _(values: Tensor, narrow: Any, products: Tensor, *rest: Any) -> Any:
     (batch, n, _), draws = values.shape, products.shape[1]
     whole = (batch, n, n)
     shapes = [whole, (batch, draws), (batch, n, 4), (batch, 8), whole, whole, (batch, draws, n), (batch, draws, 2)]
@@ -158,7 +159,7 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    values, products, inside, totals, squares, align, _, scale, mask, counts, chances, ctx.row = inputs
+    values, _, products, inside, totals, squares, align, _, scale, mask, counts, chances, ctx.row = inputs
     kept = (values, products, inside, totals, squares, align, scale, mask, counts, *output[1:], chances)
     ctx.save_for_backward(*kept)
     ctx.mark_non_differentiable(*output[1:])
@@ -168,7 +169,7 @@ def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> Any:
     values, products, totals, squares, align, grand, scale = control_pairs_backward(
         gradient, *ctx.saved_tensors, ctx.row
     )
-    return values, products, None, totals, squares, align, grand, scale, None, None, None, None
+    return values, None, products, None, totals, squares, align, grand, scale, None, None, None, None
 
 
 control_pairs.register_autograd(_slopes, setup_context=_keep)

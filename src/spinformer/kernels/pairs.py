@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.products import narrow_product
 from spinformer.kernels.operator import operator
 from spinformer.kernels.support import usable
 
@@ -64,9 +65,9 @@ def average_pairs_backward(
     return torch.bmm(to_gram, values), to_products, to_total, to_squares, to_cold
 
 
-def gram_of(values: Tensor) -> Tensor:
-    """v_i . v_j, (B, n, n)."""
-    return torch.bmm(values, values.mT)
+def gram_of(values: Tensor, narrow: Tensor | None = None) -> Tensor:
+    """v_i . v_j, (B, n, n); narrow: the vectors in 16 bits, if that is all that there is."""
+    return torch.bmm(values, values.mT) if narrow is None else narrow_product(narrow, narrow.mT)
 
 
 def _pulled_pairs(

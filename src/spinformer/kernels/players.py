@@ -1,11 +1,11 @@
 """Shapley and Banzhaf values of norm games with their control variate: a few launches, nothing of size K n d kept."""
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
 
-from spinformer._base.products import long_product
+from spinformer._base.products import long_product, narrow_product, split_product
 from spinformer._base.rng import seed_on
 from spinformer.kernels.chances import WIDE
 from spinformer.kernels.operator import operator
@@ -13,6 +13,7 @@ from spinformer.kernels.support import block, rows_of, usable
 
 MAX_BUDGET = 256
 PROGRAMS = 264  # two for each processor of a large GPU
+LEAST_SPLIT = 256  # columns of vectors in 16 bits from which on a product with float32 numbers is split
 BLOCKS = 32  # of players, whose parts in a game's numbers one program adds up; more are added up before
 
 
@@ -36,9 +37,15 @@ def _draws(budget: int) -> int:
     return min(32, block(budget))
 
 
+def _pays(narrow: Tensor | None) -> TypeGuard[Tensor]:
+    """Whether products with the vectors are faster in 16 bits, although the other factor then comes in three parts."""
+    return narrow is not None and narrow.dtype == torch.bfloat16 and narrow.shape[2] >= LEAST_SPLIT
+
+
 @operator("value_players")
 def value_players(
     values: Tensor,
+    narrow: Tensor | None,
     squares: Tensor,
     scale: Tensor,
     mask: Tensor | None,
@@ -52,7 +59,7 @@ def value_players(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """mean over k of (Delta_i v(T_k) - Delta_i h(T_k)) + the index of h, for SV and BV, v(C) = scale |S_C|
 
-    values: (B, n, d), 0 at padding; squares:
+    values: (B, n, d), 0 at padding; narrow: the same in 16 bits, if that is all that there is; squares:
     |v_i|^2, (B, n); scale: (B,); mask: bool, (B, n); counts: players, (B,); rank: whose random numbers a player takes,
     (B, n), by column if None; seed: one integer; chances, row: `Chances`.
     Returns the values (B, 2, n); of BV's coalitions S_k . v_i, (B, K, n), and |S_k|^2, (B, K); of the coalition of all
@@ -71,8 +78,8 @@ def value_players(
         blank if rank is None else rank.contiguous(), blank if mask is None else mask.contiguous(), inside,
         n, budget, RANKED=rank is not None, MASKED=mask is not None, SHARED=shared, K=block(draws), N=size,
     )  # fmt: skip
-    sums = long_product(inside, values)
-    products = torch.bmm(sums, values.mT)
+    sums = long_product(inside, values) if narrow is None else narrow_product(inside.to(narrow.dtype), narrow)
+    products = split_product(sums, narrow.mT) if _pays(narrow) else torch.bmm(sums, values.mT)
     totals, means, counted = values.new_empty(batch, draws), values.new_empty(batch, 16), n > WIDE
     tangents = values.new_empty(batch, draws, 8)
     sizes = inside.sum(-1) if counted else values.new_empty(batch, draws)
@@ -100,6 +107,7 @@ def value_players_backward(
     to_align: Tensor | None,
     to_grand: Tensor | None,
     values: Tensor,
+    narrow: Tensor | None,
     squares: Tensor,
     scale: Tensor,
     mask: Tensor | None,
@@ -145,14 +153,15 @@ def value_players_backward(
         whole_products[:, -1] += to_align
     if to_grand is not None:
         whole_totals[:, -1] += to_grand
-    to_sums = torch.addcmul(long_product(whole_products, values), sums, whole_totals[..., None], value=2)
+    turned = split_product(whole_products, narrow) if _pays(narrow) else long_product(whole_products, values)
+    to_sums = torch.addcmul(turned, sums, whole_totals[..., None], value=2)
     to_values = torch.bmm(torch.cat([whole_products, inside], 1).mT, torch.cat([sums, to_sums], 1))
     return to_values, to_squares + out[:, :1], out[:, 1].clone()
 
 
 @value_players.register_fake
 def _(
-    values: Tensor, squares: Any, scale: Any, mask: Any, counts: Any, rank: Any, seed: Any, chances: Any,
+    values: Tensor, narrow: Any, squares: Any, scale: Any, mask: Any, counts: Any, rank: Any, seed: Any, chances: Any,
     row: Any, budget: int, shared: Any,
 ) -> Any:  # fmt: skip
     (batch, n, d), draws = values.shape, 2 * budget + 1
@@ -163,12 +172,13 @@ def _(
 
 @value_players_backward.register_fake
 def _(gradient: Any, *rest: Any) -> Any:
-    return tuple(x.new_empty(x.shape) for x in rest[4:7])
+    values, _, squares, scale = rest[4:8]
+    return tuple(x.new_empty(x.shape) for x in (values, squares, scale))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    values, squares, scale, mask, counts, _, _, chances, ctx.row, *_ = inputs
-    ctx.save_for_backward(values, squares, scale, mask, counts, *output[5:], chances)
+    values, narrow, squares, scale, mask, counts, _, _, chances, ctx.row, *_ = inputs
+    ctx.save_for_backward(values, narrow, squares, scale, mask, counts, *output[5:], chances)
     ctx.mark_non_differentiable(*output[5:])
     ctx.set_materialize_grads(False)
 
@@ -178,7 +188,7 @@ def _slopes(ctx: Any, gradient: Any, to_products: Any, to_totals: Any, to_align:
     if gradient is None:
         gradient = values.new_zeros(values.shape[0], 2, values.shape[1])
     slopes = value_players_backward(gradient, to_products, to_totals, to_align, to_grand, values, *given, ctx.row)
-    return (*slopes, *[None] * 8)
+    return (slopes[0], None, *slopes[1:], *[None] * 8)
 
 
 value_players.register_autograd(_slopes, setup_context=_keep)
