@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
-from spinformer.kernels.spins import STREAMED, Form, form_of
+from spinformer.kernels.spins import Form, form_of
 
 # The twin's constant: couplings whose norm is well below it are not strengthened.
 SOFTNESS = 0.1
@@ -30,15 +30,13 @@ def settle(
     damping: float,
     tol: float,
     anderson: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """h, factor and m of h_i = gain (n f_i - 1), J = factor I, m_i = tanh((h_i + sum_j J_ij m_j) / T)
 
     values: phi and beta, (B, 2, n); gate: (B, n); matrix: I, (B, n, n), zero diagonal; temperature, gain, part: (B,);
-    origin: factors and weights of I, which then get the gradients in its place, or nothing; with their narrow columns I
-    is iterated in 16 bits, 11 of them for the numbers near the largest, where it is read again for every product; mask:
-    bool, (B, n); counts: players, (B,). Also residual and steps, (B,), and what the backward pass needs: the leading
-    vector x of I, I x and |I x|; I in 16 bits, and its unit. Its twin:
-    `spinformer.attention.from_game.attention_from_values`.
+    origin: factors and weights of I, which then get the gradients in its place, or nothing; mask: bool, (B, n); counts:
+    players, (B,). Also residual and steps, (B,), and what the backward pass needs: the leading vector x of I, I x and
+    |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
     """
     from spinformer.kernels.device import share_units as device
 
@@ -49,24 +47,14 @@ def settle(
     fields, leading, image, state, scratch = (gate.new_empty(batch, n) for _ in range(5))
     factor, norm, residual = (gate.new_empty(batch) for _ in range(3))
     steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
-    half, unit = matrix.new_empty(0), norm.new_empty(0)
-    if len(origin) == 3 and form.form == STREAMED:
-        unit = power_of_two_of(matrix)
-        half = torch.mul(matrix, (1 / unit)[:, None, None], out=torch.empty_like(matrix, dtype=torch.float16))
-    read = half if half.numel() else matrix
-    given = [tensor.contiguous() for tensor in (values, gate, read, temperature, gain, part)]
+    given = [tensor.contiguous() for tensor in (values, gate, matrix, temperature, gain, part)]
     device.forward[(batch,)](
-        *given, unit, counts, counts if mask is None else mask.contiguous(), scratch,
+        *given, counts, counts if mask is None else mask.contiguous(), scratch,
         fields, factor, leading, image, norm, state, residual, steps, n, max_steps, damping, tol, SOFTNESS,
         N=form.spins, ROWS=form.rows, FORM=form.form, ANDERSON=anderson, MASKED=mask is not None,
-        SCALED=half.numel() > 0, num_warps=form.warps,
+        num_warps=form.warps,
     )  # fmt: skip
-    return fields, factor, state, residual, steps, leading, image, norm, half, unit
-
-
-def power_of_two_of(matrix: Tensor) -> Tensor:
-    """The power of two just below the largest number of each matrix, (B,)."""
-    return matrix.abs().amax((1, 2)).clamp_min(1e-30).log2().floor().exp2()
+    return fields, factor, state, residual, steps, leading, image, norm
 
 
 def settle_backward(
@@ -87,25 +75,22 @@ def settle_backward(
 
     to_fields, to_factor, to_state = gradients
     values, gate, matrix, temperature, gain, part = leaves
-    fields, factor, state, residual, _, leading, image, norm, half, unit = kept
+    fields, factor, state, residual, _, leading, image, norm = kept
     batch, n = gate.shape
     form = dense_form(matrix)
     assert form is not None
     scalars = (temperature, gain, part)
-    given = [
-        tensor.contiguous()
-        for tensor in (to_state, to_fields, to_factor, values, gate, half if half.numel() else matrix, *scalars)
-    ]
+    given = [tensor.contiguous() for tensor in (to_state, to_fields, to_factor, values, gate, matrix, *scalars)]
     to_values, to_gate = (torch.empty_like(tensor) for tensor in given[3:5])
     to_matrix = torch.empty_like(given[5]) if whole else given[5]  # nothing is written to it
     to_scalars, scratch = gate.new_empty(batch, 4), gate.new_empty(batch, n)
     solved = torch.empty(batch, dtype=torch.bool, device=gate.device)
     device.backward[(batch,)](
-        *given, unit, counts, counts if mask is None else mask.contiguous(), scratch,
+        *given, counts, counts if mask is None else mask.contiguous(), scratch,
         fields, factor, leading, image, norm, state, residual,
         to_values, to_gate, to_matrix, to_scalars, solved.view(torch.int8), n, tol, SOFTNESS,
         N=form.spins, ROWS=max(16, form.rows), FORM=form.form, MASKED=mask is not None, WHOLE=whole,
-        SCALED=half.numel() > 0, num_warps=form.warps,
+        num_warps=form.warps,
     )  # fmt: skip
     products = [to_matrix] if whole else [scratch, image * to_scalars[:, 3:], state, leading]
     return to_values, to_gate, products, to_scalars, solved
@@ -119,14 +104,9 @@ def _(
     temperature: Tensor,
     gain: Tensor,
     part: Tensor,
-    origin: list[Tensor],
     *rest: object,
 ) -> tuple[Tensor, ...]:
     batch, n = gate.shape
     steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
     rows, numbers = [gate.new_empty(batch, n) for _ in range(4)], [gate.new_empty(batch) for _ in range(3)]
-    form = dense_form(matrix)
-    scaled = len(origin) == 3 and form is not None and form.form == STREAMED
-    half = matrix.new_empty(matrix.shape if scaled else 0, dtype=torch.float16 if scaled else matrix.dtype)
-    unit = gate.new_empty(batch if scaled else 0)
-    return rows[0], numbers[0], rows[1], numbers[1], steps, rows[2], rows[3], numbers[2], half, unit
+    return rows[0], numbers[0], rows[1], numbers[1], steps, rows[2], rows[3], numbers[2]

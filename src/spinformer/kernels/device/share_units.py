@@ -35,16 +35,12 @@ def _unit_of(matrix, couplings, n, N: tl.constexpr, ROWS: tl.constexpr, FORM: tl
 
 @triton.jit
 def forward(
-    values, gate, couplings, temperature, gain, part, levels, counts, mask, scratch,
+    values, gate, couplings, temperature, gain, part, counts, mask, scratch,
     fields, factor, leading, image, norm, state, residual, steps,
     n, max_steps, damping, tol, softness,
     N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, ANDERSON: tl.constexpr, MASKED: tl.constexpr,
-    SCALED: tl.constexpr,
 ):  # fmt: skip
-    """h, the factor of the interactions, m; and for the backward pass x, I x and |I x| of the leading vector x
-
-    SCALED: the interactions were divided by a level of the sample, a power of two.
-    """
+    """h, the factor of the interactions, m; and for the backward pass x, I x and |I x| of the leading vector x."""
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
@@ -61,27 +57,23 @@ def forward(
     low, high = beta * _inverse(beta_sum), phi * _inverse(phi_sum)
     count = tl.load(counts + sample).to(tl.float32)
     field = tl.load(gain + sample) * (count * (low + lam * (high - low)) - 1) * keep
-    level, unit = 1.0, 1.0
-    if SCALED:
-        level = tl.load(levels + sample)
-    else:
-        unit = _unit_of(matrix, couplings, n, N, ROWS, FORM)
+    unit = _unit_of(matrix, couplings, n, N, ROWS, FORM)
     x = _leading(matrix, extra, couplings, couplings, couplings, scratch, 1 / unit, n, 1, 1, N, 1, ROWS, FORM)
     y = _product(matrix, extra, couplings, couplings, couplings, scratch, x, n, 1, 1, N, 1, ROWS, FORM)
     scaled = y / unit
-    size = tl.sqrt(tl.sum(scaled * scaled, 0)) * unit * level
+    size = tl.sqrt(tl.sum(scaled * scaled, 0)) * unit
     warm = tl.load(temperature + sample)
     share = count * _inverse(beta_sum)
     strength = share * tl.load(part + sample) * warm / (share * size + softness)
     zero = tl.zeros((N,), tl.float32)
     m, worst, taken = _iterate(
-        matrix, extra, couplings, couplings, couplings, scratch, scratch, field / warm, strength * level / warm, keep,
+        matrix, extra, couplings, couplings, couplings, scratch, scratch, field / warm, strength / warm, keep,
         zero, n, 1, 1,
         max_steps, 0, damping, tol, N, 1, ROWS, FORM, ANDERSON, False,
     )  # fmt: skip
     tl.store(fields + sample * n + i, field, known)
     tl.store(leading + sample * n + i, x, known)
-    tl.store(image + sample * n + i, y * level, known)
+    tl.store(image + sample * n + i, y, known)
     tl.store(state + sample * n + i, m, known)
     tl.store(factor + sample, strength)
     tl.store(norm + sample, size)
@@ -91,12 +83,11 @@ def forward(
 
 @triton.jit
 def backward(
-    to_state, to_fields, to_factor, values, gate, couplings, temperature, gain, part, levels, counts, mask, scratch,
+    to_state, to_fields, to_factor, values, gate, couplings, temperature, gain, part, counts, mask, scratch,
     fields, factor, leading, image, norm, state, residual,
     to_values, to_gate, to_couplings, to_scalars, solved,
     n, tol, softness,
     N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, MASKED: tl.constexpr, WHOLE: tl.constexpr,
-    SCALED: tl.constexpr,
 ):  # fmt: skip
     """Gradients of values, gate, and of temperature, gain and part, (B, 4); that of the interactions, if WHOLE
 
@@ -117,15 +108,11 @@ def backward(
     m = tl.load(state + sample * n + i, known, 0.0)
     g = tl.load(to_state + sample * n + i, known, 0.0)
     arrived = tl.load(residual + sample) <= tol
-    level = 1.0
-    if SCALED:
-        level = tl.load(levels + sample)
     pulled, moved, good = _pulled(
-        matrix, extra, couplings, couplings, couplings, scratch, g, m, field / warm, strength * level / warm, keep,
+        matrix, extra, couplings, couplings, couplings, scratch, g, m, field / warm, strength / warm, keep,
         arrived, n, 1, 1,
         N, 1, ROWS, FORM,
     )  # fmt: skip
-    moved = moved * level
     along = pulled / warm  # the gradient of h + J m
     by_factor = tl.sum(along * moved, 0) + tl.load(to_factor + sample)
     by_warm = -tl.sum(along * (field + strength * moved), 0) / warm
