@@ -37,3 +37,22 @@ def chunks_of(batch: int, rows: int, n: int, columns: int) -> int:
     most = max(1, min(PROGRAMS // max(programs, 1), n // SHORTEST))
     even = (count for count in range(most, most // 2, -1) if n % (ALIGNED * count) == 0)
     return next(even, most)
+
+
+def narrow_product(left: Tensor, right: Tensor) -> Tensor:
+    """left right of numbers of 16 bits, (B, k, n) and (B, n, d), with float32 sums and result: nothing is rounded."""
+    if not left.is_cuda:
+        return torch.bmm(left.float(), right.float())
+    return torch.bmm(left, right, out_dtype=torch.float32)
+
+
+def split_product(left: Tensor, narrow: Tensor) -> Tensor:
+    """left right, where right is bfloat16 and left float32, which is a sum of three numbers of bfloat16, one for 8 bits
+
+    (B, k, n) and (B, n, d), as exact as a product in float32, on a GPU's units for 16 bits.
+    """
+    first = left.to(narrow.dtype)
+    rest = left - first
+    second = rest.to(narrow.dtype)
+    parts = torch.cat([first, second, (rest - second).to(narrow.dtype)], 1)
+    return narrow_product(parts, narrow).unflatten(1, (3, -1)).sum(1)

@@ -107,7 +107,7 @@ def game_attention(
         interactions = DenseCouplings(values.new_zeros(game.batch, game.players, game.players), hollow=True)
     elif settings.linear(game.players) and isinstance(game, NormGame):
         parts = low_rank_from_sums(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
-        interactions = LowRankCouplings.smaller(*parts)
+        interactions = LowRankCouplings.smaller(*parts, game.narrow)
     else:
         pairs = None
         if sums and isinstance(game, NormGame) and settings.pair_index == LOW_RANK_INDEX:  # BV's coalitions are BII's

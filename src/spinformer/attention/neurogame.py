@@ -115,7 +115,8 @@ class NeuroGameAttention(nn.Module):
             read = read.to(self.value.weight.dtype)
         elif read.dtype != torch.float64:  # which autocast leaves as it is
             read = read.to(torch.get_autocast_dtype(x.device.type))  # once for values and gate
-        values = widen(self.value(read))
+        mapped = self.value(read)
+        values, kind = widen(mapped), mapped.dtype if mapped.dtype in (torch.bfloat16, torch.float16) else None
         checks.finite("values", values, x=x)  # what is not finite in x is not finite here: one check for both
         values = values.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
         if self.gate is None:
@@ -124,7 +125,7 @@ class NeuroGameAttention(nn.Module):
             gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)  NGT Eq. 7
         if players is not None:
             gate = gate * players[:, None]
-        return self._play(values, gate, players, generator)
+        return self._play(values, kind, gate, players, generator)
 
     def _players(self, x: Tensor, mask: Tensor | None, special: Tensor | None) -> Tensor | None:
         mask = checks.mask("mask", mask, x.shape[:2], x.device)
@@ -137,9 +138,17 @@ class NeuroGameAttention(nn.Module):
 
     @full_precision
     def _play(
-        self, values: Tensor, gate: Tensor, players: Tensor | None, generator: torch.Generator | None
+        self,
+        values: Tensor,
+        kind: torch.dtype | None,
+        gate: Tensor,
+        players: Tensor | None,
+        generator: torch.Generator | None,
     ) -> NeuroGameOutput:
-        """From values and gates to attention and output; every attention head is a sequence of its own, (B H, ...)."""
+        """From values and gates to attention and output; every attention head is a sequence of its own, (B H, ...).
+
+        kind: the type of 16 bits that the values had, if any.
+        """
         options, batch = self.settings, values.shape[0]
         mask = players if players is None or self.heads == 1 else players.repeat_interleave(self.heads, 0)
         per_head = self.temperature
@@ -150,7 +159,7 @@ class NeuroGameAttention(nn.Module):
         if options.units == "paper":
             game = NormGame(flat, mask, options.activation, trusted=True, by_column=self.training)
         else:
-            game = NormGame.of_shares(flat, mask, options.activation, by_column=self.training)
+            game = NormGame.of_shares(flat, mask, options.activation, self.training, kind)
             units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))
         fixed = not self.training and generator is None
         result = game_attention(

@@ -40,7 +40,8 @@ MOST = 2**26
 # that are counted.
 FIRST_CALLS, COUNTED = 3, 1024
 
-Inputs = tuple[Tensor, Tensor, Tensor | None]  # x as it is; mask and special tokens of the padded length
+# x as it is; mask and special tokens, of the padded length; that length
+Inputs = tuple[Tensor, Tensor | None, Tensor | None, int]
 Key = tuple[Any, ...]
 
 
@@ -96,7 +97,7 @@ class Replay:
             if len(self.calls) >= COUNTED:
                 self.calls.clear()
             self.calls[key] = self.calls.get(key, 0) + 1
-            at_once = self.layer.training and inputs[1].shape[1] <= LIMIT
+            at_once = self.layer.training and inputs[3] <= LIMIT
             # more where shapes had to be given up: texts of ever new shapes are not worth a record
             if not at_once and self.calls[key] < FIRST_CALLS * (1 + self.given_up):
                 return None
@@ -127,24 +128,39 @@ class Replay:
 
     @staticmethod
     def _padded(x: Tensor, mask: Tensor | None, special: Tensor | None) -> Inputs:
-        """x, a mask and the special tokens, the last two padded to a multiple; x is padded where it is copied to."""
+        """x, a mask and the special tokens, the last two padded to a multiple; x is padded where it is copied to
+
+        Without padding no mask stays none: the kernels have less to do.
+        """
         n = x.shape[1]
         step = SHORT if n <= MIDDLE else max(LONG, 2 ** ((n - 1).bit_length() - 5))
         more = -n % step
-        mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if mask is None else mask.bool()
         if not more:
-            return x, mask, special
-        return x, functional.pad(mask, (0, more)), None if special is None else functional.pad(special, (0, more))
+            return x, None if mask is None else mask.bool(), special, n
+        mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device) if mask is None else mask.bool()
+        special = None if special is None else functional.pad(special, (0, more))
+        return x, functional.pad(mask, (0, more)), special, n + more
 
     def _key(self, inputs: Inputs) -> Key:
         """Everything that decides which kernels run, and on which memory; first the padded input's shape."""
-        layer, (x, mask, special) = self.layer, inputs
+        layer, (x, mask, special, length) = self.layer, inputs
         cast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
         grad, frozen = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         weights = tuple((one.data_ptr(), one.dtype, one.requires_grad) for one in layer.parameters())
         options = (frozen, layer.training, layer.samples, layer.eval_samples, id(layer.settings))
-        shape = (*mask.shape, x.shape[2])
-        return (shape, x.dtype, x.device, special is None, cast, grad, grad and x.requires_grad, weights, options)
+        shape = (x.shape[0], length, x.shape[2])
+        return (
+            shape,
+            x.dtype,
+            x.device,
+            mask is None,
+            special is None,
+            cast,
+            grad,
+            grad and x.requires_grad,
+            weights,
+            options,
+        )
 
     def _record(self, key: Key, inputs: Inputs) -> None:
         while self.records and (
@@ -158,8 +174,9 @@ class Replay:
             self.records[key] = _Record(self.layer, inputs, self.pool)
 
     def _replay(self, record: "_Record", inputs: Inputs) -> Played:
-        x, mask, special = inputs
-        record.mask.copy_(mask)
+        x, mask, special, _ = inputs
+        if mask is not None and record.mask is not None:
+            record.mask.copy_(mask)
         if special is not None and record.special is not None:
             record.special.copy_(special)
         if record.slopes is None:
@@ -185,12 +202,12 @@ class _Record:
     """The two graphs of one shape, and the memory that they read and write."""
 
     def __init__(self, layer: NeuroGameAttention, inputs: Inputs, pool: Any) -> None:
-        x, mask, special = inputs
+        x, mask, special, length = inputs
         learns = torch.is_grad_enabled()
-        self.x = x.new_empty(*mask.shape, x.shape[2])
+        self.x = x.new_empty(x.shape[0], length, x.shape[2])
         self._take(x)
         self.x.requires_grad_(learns and x.requires_grad)
-        self.mask = mask.clone()
+        self.mask = None if mask is None else mask.clone()
         self.special = None if special is None else special.clone()
         self.weights = [one for one in layer.parameters() if one.requires_grad] if learns else []
         leaves = [*([self.x] if self.x.requires_grad else []), *self.weights]
@@ -243,7 +260,12 @@ class _Record:
         slopes = list(self.slopes)
         if self.x.requires_grad and slopes[0] is not None:
             slopes[0] = slopes[0][:, :n]
-        return [None if one is None else one.clone(memory_format=torch.contiguous_format) for one in slopes]
+        given = [one for one in slopes if one is not None]
+        copies = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in given]
+        if given:
+            torch._foreach_copy_(copies, given)  # in one launch, where all are whole
+        found = iter(copies)
+        return [None if one is None else next(found) for one in slopes]
 
     def _take(self, x: Tensor) -> None:
         """Copy x to where the graph reads it, with zeros for padding."""

@@ -11,12 +11,11 @@ from torch import Tensor
 
 from spinformer._base.outside import outside_operators
 from spinformer._base.precision import full_precision
-from spinformer._base.products import long_product
 from spinformer._base.recording import recording
 from spinformer.attention.hamiltonian import Units, hamiltonian
 from spinformer.attention.settings import Settings
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField, mean_field
-from spinformer.ising.low_rank import slopes_of_product
+from spinformer.ising.low_rank import slopes_of_products
 from spinformer.ising.mean_field import Solver
 from spinformer.kernels.operator import operator
 from spinformer.kernels.share_units import dense_form, settle, settle_backward
@@ -96,27 +95,19 @@ def settle_slopes(
     )
     to_matrix = numbers.new_empty(len(numbers), 0) if origin else products[0]
     slopes = [to_values, to_gate, to_matrix, *(number.clone() for number in numbers[:, :3].unbind(1))]
-    if origin:
-        slopes += _to_factors(*origin, *products)
+    if origin:  # from that of their matrix, g_1 m_1' + g_2 m_2'
+        slope, other, state, leading = products
+        slopes += slopes_of_products(origin[0], origin[1], torch.stack([state, slope, leading, other], 1))
+        slopes += [part.new_empty(0) for part in origin[2:]]
     if not fixed and not bool(solved.all()):
         rows = (~solved).nonzero().squeeze(-1)
-        parts, there = [leaf[rows] for leaf in leaves], None if mask is None else mask[rows]
+        parts, there = [leaf[rows] for leaf in leaves[:8]], None if mask is None else mask[rows]
         options, given = (max_steps, damping, tol, anderson), [gradient[rows] for gradient in gradients]
         again = outside_operators(plain_slopes, parts, there, counts[rows], options, given)
-        for slope, part in zip(slopes, again, strict=True):
+        for slope, part in zip(slopes[:8], again, strict=True):
             if slope.numel():
                 slope[rows] = part
     return slopes
-
-
-def _to_factors(factors: Tensor, weights: Tensor, *products: Tensor) -> list[Tensor]:
-    """Gradients of factors and weights from that of their matrix, g_1 m_1' + g_2 m_2'; products: g_1, g_2, m_1, m_2."""
-    slope, other, state, leading = (vector[..., None] for vector in products)
-    pulled = long_product(factors.mT, torch.cat([state, slope, leading, other], -1))  # (B, R, 4)
-    column = weights[..., None]
-    found = slopes_of_product(factors, column, slope, state, pulled[..., :2])
-    more = slopes_of_product(factors, column, other, leading, pulled[..., 2:])
-    return [one.add_(two) for one, two in zip(found, more, strict=True)]
 
 
 @settle_slopes.register_fake
@@ -124,7 +115,7 @@ def _(gradients: Any, leaves: list[Tensor], *rest: Any) -> list[Tensor]:
     found = [leaf.new_empty(leaf.shape) for leaf in leaves]
     if len(leaves) > 6:
         found[2] = leaves[2].new_empty(len(leaves[2]), 0)
-    return found
+    return [*found[:8], *(leaf.new_empty(0) for leaf in leaves[8:])]
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -139,7 +130,7 @@ def _slopes(ctx: Any, to_fields: Tensor, to_factor: Tensor, to_state: Tensor, *_
     slopes = settle_slopes([to_fields, to_factor, to_state], leaves, mask, counts, kept, *ctx.options)
     own, origin = slopes[:6], slopes[6:]
     if origin:
-        own[2] = None
+        own[2], origin = None, [*origin[:2], *(None for _ in origin[2:])]
     return (*own, origin, *[None] * 6)
 
 

@@ -91,10 +91,21 @@ class NormGame(Game):
         scale = scale.to(self.values) if isinstance(scale, Tensor) else self.values.new_full((), scale)
         self.scale = scale.expand(self.batch) * unit
         self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
+        self.narrow: Tensor | None = None  # the values, where 16 bits are all that there is of them
 
     @classmethod
-    def of_shares(cls, values: Tensor, mask: Tensor | None, activation: str, by_column: bool) -> "NormGame":
-        """The game with scale 1 / sum of all |v_i|: no coalition's sum is longer than 1. values: (B, n, d), checked."""
+    def of_shares(
+        cls,
+        values: Tensor,
+        mask: Tensor | None,
+        activation: str,
+        by_column: bool,
+        kind: torch.dtype | None = None,
+    ) -> "NormGame":
+        """The game with scale 1 / sum of all |v_i|: no coalition's sum is longer than 1. values: (B, n, d), checked
+
+        kind: the type of 16 bits that the values were made in: kernels then read them in that.
+        """
         if not usable(values):
             game = cls(values, mask, activation, trusted=True, by_column=by_column)
             longest = safe_sqrt(game.squares).sum(-1)
@@ -103,7 +114,8 @@ class NormGame(Game):
         game = object.__new__(cls)
         game.batched, game.by_column, game.activation, game.mask = True, by_column, activation, mask
         (game.batch, game.players), game.dtype, game.device = values.shape[:2], values.dtype, values.device
-        game.values, game.squares, game.scale, _ = ready_vectors(values, mask)
+        game.values, game.squares, game.scale, _, narrow = ready_vectors(values, mask, kind)
+        game.narrow = None if kind is None else narrow
         return game
 
     @once

@@ -70,7 +70,7 @@ def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
     counts = game.counts()
     chances = chances_of(counts, game.players, game.mask is not None, fewer=1)
     arguments = (game.squares, game.alignment, game.grand, game.scale, game.mask, counts, *chances)
-    pairs, *_ = control_pairs(game.values, sums.products, sums.inside, sums.square.squeeze(-1), *arguments)
+    pairs, *_ = control_pairs(game.values, game.narrow, sums.products, sums.inside, sums.square.squeeze(-1), *arguments)
     return mean_of_twin_pairs(pairs, game.twins())
 
 
@@ -80,7 +80,7 @@ def _fused(game: NormGame, budget: int, seed: Tensor, shared: bool) -> NormValue
     counts = game.counts()
     chances = chances_of(counts, game.players, game.mask is not None)
     values, products, totals, game.alignment, game.grand, inside, *_ = value_players(
-        game.values, game.squares, game.scale, game.mask, counts, rank, seed, *chances, budget, shared
+        game.values, game.narrow, game.squares, game.scale, game.mask, counts, rank, seed, *chances, budget, shared
     )
     sums = Sums(inside[:, budget : 2 * budget], totals[..., None], products)
     return NormValues(mean_of_twins(values, game.twins()), sums)

@@ -11,7 +11,8 @@ from spinformer._base import checks
 from spinformer._base.precision import power_of_two, widen
 from spinformer._base.products import long_product
 from spinformer.ising.lanczos import first_vector, leading_of, leading_vector
-from spinformer.ising.low_rank import diagonal_of, low_rank_product
+from spinformer.ising.low_rank import diagonal_of, hollow_product, low_rank_product
+from spinformer.ising.low_rank import hollow as make_hollow
 from spinformer.kernels.spins import LANCZOS_STEPS
 from spinformer.kernels.support import usable
 
@@ -78,7 +79,7 @@ class Couplings(ABC):
         """
         with torch.no_grad():
             tensors, unit = list(self.tensors()), power_of_two(self.size())  # (B,)
-            if steps == LANCZOS_STEPS and (usable(*tensors) or torch.compiler.is_compiling()):
+            if steps == LANCZOS_STEPS and (usable(*tensors[:3]) or torch.compiler.is_compiling()):
                 x = leading_of(tensors, 1 / unit)[..., None]
             else:
                 near = self.scaled(1 / unit)
@@ -89,18 +90,18 @@ class Couplings(ABC):
 class DenseCouplings(Couplings):
     """J as a matrix, (B, n, n), with its diagonal set to 0 (NGT Eq. 16 sums over j != i).
 
-    hollow: whether the diagonal is known to be 0 already, and the rest to be finite and symmetric; origin: factors and
-    weights that the matrix was made of, for gradients that need not go through the matrix.
+    hollow: whether the diagonal is known to be 0 already, and the rest to be finite and symmetric; origin: factors,
+    weights and perhaps narrow columns that the matrix was made of, for gradients that need not go through the matrix.
     """
 
-    def __init__(self, matrix: Tensor, hollow: bool = False, origin: tuple[Tensor, Tensor] | None = None) -> None:
+    def __init__(self, matrix: Tensor, hollow: bool = False, origin: tuple[Tensor, ...] | None = None) -> None:
         if not hollow:
             checks.floating("couplings", matrix, (3,))
         if matrix.dim() != 3 or matrix.shape[1] != matrix.shape[2]:
             raise ValueError(f"couplings must have shape (B, n, n); got {tuple(matrix.shape)}")
         if not hollow:
             _check_symmetric(matrix)
-        self.matrix = matrix if hollow else _hollow(matrix)
+        self.matrix = matrix if hollow else make_hollow(matrix)
         self.origin = origin
         self.batch, self.spins = matrix.shape[0], matrix.shape[-1]
 
@@ -146,10 +147,13 @@ class LowRankCouplings(Couplings):
     """J = U diag(w) U' off the diagonal, 0 on it.
 
     factors: U, (B, n, R); weights: w, (B, R); diagonal: of U diag(w) U', (B, n), given where all three were checked
-    before. A product with a vector costs O(n R) and never forms the matrix.
+    before; narrow: the first columns of the factors in 16 bits, (B, n, d), where that is all that there is of them and
+    they have one weight: GPU kernels then read these. A product with a vector costs O(n R) and never forms the matrix.
     """
 
-    def __init__(self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None) -> None:
+    def __init__(
+        self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None, narrow: Tensor | None = None
+    ) -> None:
         if diagonal is None:
             checks.floating("factors", factors, (3,))
             checks.floating("weights", weights, (2,))
@@ -159,19 +163,20 @@ class LowRankCouplings(Couplings):
             dtype = torch.promote_types(factors.dtype, weights.dtype)
             factors, weights = factors.to(dtype), weights.to(dtype)
             diagonal = diagonal_of(factors, weights)
-        self.factors, self.weights, self.diagonal = factors, weights, diagonal
+        self.factors, self.weights, self.diagonal, self.narrow = factors, weights, diagonal, narrow
         self.batch, self.spins = factors.shape[:2]
 
     @staticmethod
-    def smaller(factors: Tensor, weights: Tensor) -> Couplings:
+    def smaller(factors: Tensor, weights: Tensor, narrow: Tensor | None = None) -> Couplings:
         """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
         if factors.shape[1] > factors.shape[2]:
-            return LowRankCouplings(factors, weights, diagonal_of(factors, weights))
-        return DenseCouplings(_hollow(_weighted(factors, weights)), hollow=True, origin=(factors, weights))
+            return LowRankCouplings(factors, weights, diagonal_of(factors, weights), narrow)
+        origin = (factors, weights) if narrow is None else (factors, weights, narrow)
+        return DenseCouplings(hollow_product(factors, weights, narrow), hollow=True, origin=origin)
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
-        return low_rank_product(self.factors, self.weights, self.diagonal, x)
+        return low_rank_product(self.factors, self.weights, self.diagonal, x, self.narrow)
 
     def squared_matvec(self, x: Tensor) -> Tensor:
         """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
@@ -181,11 +186,12 @@ class LowRankCouplings(Couplings):
 
     def dense(self) -> Tensor:
         """The matrix, O(n^2 R)."""
-        return _hollow(_weighted(self.factors, self.weights))
+        return hollow_product(self.factors, self.weights, self.narrow)
 
     def scaled(self, factor: Tensor) -> "LowRankCouplings":
         """factor J."""
-        return LowRankCouplings(self.factors, self.weights * factor[:, None], self.diagonal * factor[:, None])
+        weights, diagonal = self.weights * factor[:, None], self.diagonal * factor[:, None]
+        return LowRankCouplings(self.factors, weights, diagonal, self.narrow)
 
     def between(self, factor: Tensor) -> "LowRankCouplings":
         """The factors' rows times the factor."""
@@ -197,8 +203,9 @@ class LowRankCouplings(Couplings):
         return (self.weights.abs() * largest.square()).sum(-1)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Factors, weights and the diagonal that is left out."""
-        return self.factors, self.weights, self.diagonal
+        """Factors, weights, the diagonal that is left out, and the narrow columns where they are known."""
+        known = (self.factors, self.weights, self.diagonal)
+        return known if self.narrow is None else (*known, self.narrow)
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> "LowRankCouplings":
@@ -214,8 +221,8 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int, dtype: t
                 f"couplings must be for {batch} systems of {spins} spins; got {couplings.batch} of {couplings.spins}"
             )
         tensors = couplings.tensors()
-        same = all(tensor.dtype == dtype for tensor in tensors)
-        return couplings if same else couplings.of([tensor.to(dtype) for tensor in tensors])
+        same = all(tensor.dtype == dtype for tensor in tensors[:3])
+        return couplings if same else couplings.of([tensor.to(dtype) for tensor in tensors[:3]])
     checks.floating("couplings", couplings, (3,))
     checks.shape("couplings", couplings, (batch, spins, spins))
     return DenseCouplings(couplings.to(dtype))
@@ -230,16 +237,6 @@ def _check_symmetric(matrix: Tensor) -> None:
         size = float(matrix.detach().abs().max())
         if difference > 1e-4 * max(size, 1e-30):
             raise ValueError(f"couplings must be symmetric, J_ij = J_ji; they differ by up to {difference:.3g}")
-
-
-def _weighted(factors: Tensor, weights: Tensor) -> Tensor:
-    """U diag(w) U'."""
-    return torch.bmm(factors * weights[:, None], factors.mT)
-
-
-def _hollow(matrix: Tensor) -> Tensor:
-    """`matrix` with zeros on the diagonal."""
-    return matrix.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
 
 
 def _register(kind: type[Couplings]) -> None:

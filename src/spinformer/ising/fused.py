@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from spinformer._base.outside import outside_operators
-from spinformer._base.products import long_product
 from spinformer._base.recording import recording
 from spinformer.ising.couplings import Couplings
 from spinformer.ising.implicit import KINDS, kind_of
 from spinformer.ising.implicit import solve_adjoint as plain_adjoint
-from spinformer.ising.low_rank import slopes_of_product
+from spinformer.ising.low_rank import slopes_of_products
 from spinformer.ising.model import Ising
 from spinformer.ising.steps import Options, iterate, through_plain_steps
 from spinformer.kernels.factors import can_factor, solve_factored, solve_factored_adjoint
@@ -32,7 +31,7 @@ def can_solve(couplings: Couplings, correction: str, solver: str, unrolled: bool
     if correction != "naive" or solver == "sequential" or type(couplings) not in KINDS.values():
         return False
     tensors = list(couplings.tensors())
-    if not usable(*tensors):
+    if not usable(*tensors[:3]):
         return torch.compiler.is_compiling() and not unrolled
     form = form_of(tensors)
     return not unrolled or (solver == "damped" and form is not None and form.form != FACTORS)
@@ -102,10 +101,10 @@ def fused_mean_field_backward(
     if not fixed and not bool(solved.all()):
         rows = (~solved).nonzero().squeeze(-1)
         options = (max_steps, damping, tol, "naive", "anderson" if anderson else "damped")
-        tensors = [tensor[rows] for tensor in (start, fields, temperature, *couplings)]
+        tensors = [tensor[rows] for tensor in (start, fields, temperature, *couplings[:3])]
         there = None if mask is None else mask[rows]
         again = outside_operators(through_plain_steps, tensors, there, kind, options, gradient[rows])
-        for whole, part in zip((to_start, to_fields, to_temperature, *to_couplings), again, strict=True):
+        for whole, part in zip((to_start, to_fields, to_temperature, *to_couplings[:3]), again, strict=True):
             whole[rows] = part
     return to_fields, to_temperature, to_start, to_couplings
 
@@ -144,10 +143,9 @@ def _to_couplings(pulled: Tensor, state: Tensor, couplings: list[Tensor]) -> lis
     """Gradients of the couplings' tensors, from that of J m, (B, n)."""
     if len(couplings) == 1:
         return [pulled[:, :, None] * state[:, None]]
-    factors, weights, diagonal = couplings
-    g, m = pulled[..., None], state[..., None]
-    pulled_back = long_product(factors.mT, torch.cat([m, g], -1))  # U' m and U' g, (B, R, 2)
-    return [*slopes_of_product(factors, weights[..., None], g, m, pulled_back), torch.zeros_like(diagonal)]
+    factors, weights, diagonal, *narrow = couplings
+    slopes = slopes_of_products(factors, weights, torch.stack([state, pulled], 1))
+    return [*slopes, torch.zeros_like(diagonal), *(part.new_empty(0) for part in narrow)]
 
 
 @fused_mean_field.register_fake
@@ -165,7 +163,15 @@ def _(
     def like(tensor: Tensor) -> Tensor:
         return tensor.new_empty(tensor.shape)
 
-    return like(fields), like(temperature), like(start), [like(tensor) for tensor in couplings]
+    return (
+        like(fields),
+        like(temperature),
+        like(start),
+        [
+            *(like(tensor) for tensor in couplings[:3]),
+            *(tensor.new_empty(0) for tensor in couplings[3:]),
+        ],
+    )
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -181,6 +187,7 @@ def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> tuple[Any, ...]:
     to_fields, to_temperature, to_start, to_couplings = fused_mean_field_backward(
         gradient, fields, temperature, start, mask, couplings, *output, *ctx.options
     )
+    to_couplings = [*to_couplings[:3], *(None for _ in couplings[3:])]  # narrow columns are those of the factors
     return (to_fields, to_temperature, to_start, None, to_couplings, *[None] * len(ctx.options))
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spinformer._base.products import long_product
+from spinformer.kernels.factors import MAX_LANCZOS, can_factor, factored_leading_vector
 from spinformer.kernels.operator import operator
 from spinformer.kernels.spins import LANCZOS_STEPS, form_of, top_vector
 from spinformer.kernels.spins import leading_vector as fused_leading_vector
@@ -21,13 +22,15 @@ def leading_of(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     """
     if form_of(couplings) is not None:
         return fused_leading_vector(couplings, inverse_unit)
+    if can_factor(couplings) and couplings[0].shape[1] <= MAX_LANCZOS:
+        return factored_leading_vector(couplings, inverse_unit)
     unit = inverse_unit[:, None, None]
 
     def product(x: Tensor) -> Tensor:
         x = x * unit
         if len(couplings) == 1:
             return torch.bmm(couplings[0], x)
-        factors, weights, diagonal = couplings
+        factors, weights, diagonal = couplings[:3]
         inner = weights[..., None] * torch.bmm(factors.mT, x)
         return torch.addcmul(torch.bmm(factors, inner), diagonal[..., None], x, value=-1)
 

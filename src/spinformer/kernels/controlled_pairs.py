@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
-from spinformer.kernels.pairs import MAX_DRAWS, TILE, gram_of, pulled_pairs
+from spinformer.kernels.pairs import MAX_DRAWS, TILE, gram_of
 from spinformer.kernels.support import block, usable
 
 MAX_PLAYERS = 1024
+ROWS, COLUMNS = 16, 128  # players on each side of a block of pairs of the backward pass
 
 
 def can_control_pairs(values: Tensor, draws: int) -> bool:
@@ -20,6 +21,7 @@ def can_control_pairs(values: Tensor, draws: int) -> bool:
 @operator("control_pairs")
 def control_pairs(
     values: Tensor,
+    narrow: Tensor | None,
     products: Tensor,
     inside: Tensor,
     totals: Tensor,
@@ -31,33 +33,41 @@ def control_pairs(
     counts: Tensor,
     chances: Tensor,
     row: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """mean over k of (Delta_ij v - Delta_ij h)(C_k - ij) + BII of h,   v(C) = scale |S_C|
 
-    values: (B, n, d); products: S_k . v_i, (B, K, n); inside: membership as numbers, (B, K, n); totals: |S_k|^2,
-    (B, K); squares: |v_i|^2, (B, n); align: v_i . sum of all, (B, n); grand: |sum of all|^2, (B,); scale: (B,); mask:
-    bool, (B, n); counts: players, (B,); chances, row: `Chances` of one player less. Returns the means (B, n, n), 0
-    where i = j and at padding, and what the backward pass needs. Its twin: `estimate_values` with estimator "control".
+    values: (B, n, d); narrow: the same in 16 bits, if that is all that there is; products: S_k . v_i, (B, K, n);
+    inside: membership as numbers, (B, K, n); totals: |S_k|^2, (B, K); squares: |v_i|^2, (B, n); align: v_i . sum of
+    all, (B, n); grand: |sum of all|^2, (B,); scale: (B,); mask: bool, (B, n); counts: players, (B,); chances, row:
+    `Chances` of one player less. Returns the means (B, n, n), 0 where i = j and at padding, and what the backward pass
+    needs. Its twin: `estimate_values` with estimator "control".
     """
     from spinformer.kernels.device import controlled_pairs as device
-    from spinformer.kernels.device.pairs import forward
+    from spinformer.kernels.device import mean_pairs
 
     (batch, n, _), draws = values.shape, products.shape[1]
     tiles = -(-n // TILE)
-    mean, table, closed = values.new_empty(batch, n, n), values.new_empty(batch, n, 4), values.new_empty(batch, 8)
-    sizes, gram = inside.sum(-1), gram_of(values)
+    result, mean = values.new_empty(batch, n, n), values.new_empty(batch, n, n)
+    table, closed = values.new_empty(batch, n, 4), values.new_empty(batch, 8)
+    change, step = products.new_empty(2, batch, draws, n).unbind()
+    limits = values.new_empty(batch, draws, 2)
+    sizes, gram = inside.sum(-1), gram_of(values, narrow)
     given = [tensor.contiguous() for tensor in (products, inside, totals, sizes, squares, scale, align)]
     device.tables[(batch,)](
         given[4], grand.contiguous(), given[5], counts, chances, table, closed,
         n, chances.shape[1], ROW=row, N=min(128, block(n)),
     )  # fmt: skip
+    whole = block(n)
+    mean_pairs.sides[(batch, draws)](
+        *given[:5], change, step, limits, n, draws, N=whole, num_warps=1 if whole <= 128 else 4
+    )
     grid = (batch, tiles * tiles)
-    forward[grid](gram, *given[:6], mean, mean, mean, n, draws, tiles, GIBBS=False, I=TILE, num_warps=4)
+    mean_pairs.forward[grid](gram, *given[:5], change, step, limits, mean, n, draws, tiles, I=TILE, num_warps=4)
     device.control[grid](
-        gram, *given[:5], given[6], squares if mask is None else mask.contiguous(), table, closed, mean,
-        n, draws, tiles, MASKED=mask is not None, I=TILE, K=block(draws), num_warps=4,
+        gram, *given[:5], given[6], squares if mask is None else mask.contiguous(), table, closed, given[5], mean,
+        result, n, draws, tiles, MASKED=mask is not None, I=TILE, K=block(draws), num_warps=8,
     )  # fmt: skip
-    return mean, sizes, table, closed
+    return result, sizes, table, closed, gram, mean, change, limits
 
 
 @operator("control_pairs_backward")
@@ -75,28 +85,40 @@ def control_pairs_backward(
     sizes: Tensor,
     table: Tensor,
     closed: Tensor,
+    gram: Tensor,
+    mean: Tensor,
+    change: Tensor,
+    limits: Tensor,
     chances: Tensor,
     row: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of values (through v_i . v_j alone), products, totals, squares, align, grand and scale."""
     from spinformer.kernels.device import controlled_pairs_backward as device
+    from spinformer.kernels.device import mean_pairs
 
     (batch, n, _), draws = values.shape, products.shape[1]
-    tiles = -(-n // TILE)
-    gram = gram_of(values)
+    tiles, rows = -(-n // TILE), -(-n // ROWS)
+    width = min(COLUMNS, block(n))
+    blocks = -(-n // width)
     to_squares, to_align, out = torch.empty_like(squares), torch.empty_like(align), values.new_empty(batch, 4)
-    to_totals = values.new_empty(batch, tiles, draws)
+    to_gram, to_products = torch.empty_like(gram), products.new_empty(products.shape)
+    to_totals, own = values.new_empty(batch, tiles, draws), values.new_empty(batch, rows * blocks)
     parts, rest = values.new_empty(batch, tiles, draws, 12), values.new_empty(batch, tiles, 4)
+    weighted = values.new_empty(batch, blocks, draws, n)
     first, scale, align = gradient.contiguous(), scale.contiguous(), align.contiguous()
     products, inside, totals, squares = (x.contiguous() for x in (products, inside, totals, squares))
-    to_gram, to_products, own_totals, own_scale = pulled_pairs(
-        first, gram, products, inside, totals, sizes, squares, scale, gram, gram, mask, gibbs=False
-    )
+    masked = {"MASKED": mask is not None}
+    there = squares if mask is None else mask.contiguous()
+    mean_pairs.backward[(batch * rows, blocks)](
+        first, gram, inside, totals, change, limits, scale, mean, there, to_gram, weighted, own,
+        n, draws, rows, blocks, **masked, I=ROWS, J=width, num_warps=4,
+    )  # fmt: skip
+    weighted = weighted.sum(1) if blocks > 1 else weighted
     device.control_backward[(batch, tiles)](
-        first, gram, products, inside, totals, sizes, squares, align,
-        squares if mask is None else mask.contiguous(), table, closed,
+        first, gram, products, inside, totals, sizes, squares, align, there, table, closed,
+        change, limits, weighted, scale,
         to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, draws, tiles,
-        MASKED=mask is not None, I=TILE, K=block(draws), num_warps=4,
+        **masked, I=TILE, K=block(draws), num_warps=8,
     )  # fmt: skip
     device.tables_backward[(batch,)](
         parts, rest, sizes, scale, counts, chances, closed, out,
@@ -105,18 +127,20 @@ def control_pairs_backward(
     return (
         torch.bmm(to_gram, values),
         to_products,
-        to_totals.sum(1) + own_totals,
+        to_totals.sum(1),
         to_squares + out[:, :1],
         to_align,
         out[:, 1].clone(),
-        out[:, 2] + own_scale,
+        out[:, 2] + own.sum(1),
     )
 
 
 @control_pairs.register_fake
-def _(values: Tensor, products: Tensor, *rest: Any) -> Any:
+def _(values: Tensor, narrow: Any, products: Tensor, *rest: Any) -> Any:
     (batch, n, _), draws = values.shape, products.shape[1]
-    return tuple(values.new_empty(shape) for shape in ((batch, n, n), (batch, draws), (batch, n, 4), (batch, 8)))
+    whole = (batch, n, n)
+    shapes = [whole, (batch, draws), (batch, n, 4), (batch, 8), whole, whole, (batch, draws, n), (batch, draws, 2)]
+    return tuple(values.new_empty(shape) for shape in shapes)
 
 
 @control_pairs_backward.register_fake
@@ -135,7 +159,7 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    values, products, inside, totals, squares, align, _, scale, mask, counts, chances, ctx.row = inputs
+    values, _, products, inside, totals, squares, align, _, scale, mask, counts, chances, ctx.row = inputs
     kept = (values, products, inside, totals, squares, align, scale, mask, counts, *output[1:], chances)
     ctx.save_for_backward(*kept)
     ctx.mark_non_differentiable(*output[1:])
@@ -145,7 +169,7 @@ def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> Any:
     values, products, totals, squares, align, grand, scale = control_pairs_backward(
         gradient, *ctx.saved_tensors, ctx.row
     )
-    return values, products, None, totals, squares, align, grand, scale, None, None, None, None
+    return values, None, products, None, totals, squares, align, grand, scale, None, None, None, None
 
 
 control_pairs.register_autograd(_slopes, setup_context=_keep)

@@ -37,27 +37,49 @@ def row_squares(factors: Tensor, weights: Tensor) -> Tensor:
 
     factors, weights = factors.contiguous(), weights.contiguous()
     batch, n, rank = factors.shape
-    rows, chunk, parts, width = blocks_of(batch, n, rank)
+    rows, chunk, parts, width, *_ = blocks_of(batch, n, rank)
     out = factors.new_empty(batch, n)
     device.row_squares[(batch, parts)](factors, weights, out, n, rank, chunk, ROWS=rows, R=width, num_warps=8)
     return out
 
 
-def product_slopes(factors: Tensor, weights: Tensor, slope: Tensor, state: Tensor, pulled: Tensor) -> list[Tensor]:
+def product_slopes(factors: Tensor, weights: Tensor, x: Tensor) -> list[Tensor]:
     """dU_ir = w_r (g_i c_r + m_i e_r - 2 g_i m_i U_ir),   dw_r = c_r e_r - sum over i of g_i m_i U_ir^2
 
-    slope, state: g and m, (B, n, 1); pulled: c = U' m and e = U' g, (B, R, 2). Its twin: `spinformer.ising.low_rank`.
+    with c = U' m and e = U' g, summed over m and g, of which x holds one pair or two: m, g and so on, (B, 2 or 4, n).
+    Its twin: `spinformer.ising.low_rank`.
     """
     from spinformer.kernels.device import low_rank as device
 
-    factors, weights, slope, state = (tensor.contiguous() for tensor in (factors, weights, slope, state))
-    inner, outer = pulled.movedim(-1, 0).contiguous()
-    batch, n, rank = factors.shape
-    rows, chunk, parts, width = blocks_of(batch, n, rank)
+    factors, weights, x = factors.contiguous(), weights.contiguous(), x.contiguous()
+    (batch, n, rank), several = factors.shape, x.shape[1]
+    rows, chunk, parts, width, *_ = blocks_of(batch, n, rank)
+    shared = factors.new_empty(batch, parts, several, width)
+    device.pull_several[(batch, parts)](
+        factors, x, shared, n, rank, chunk, parts, W=width, P=several, ROWS=max(rows // 2, 4), num_warps=8
+    )
+    pulled = shared.sum(1)
     to_factors, partial = torch.empty_like(factors), factors.new_empty(batch, parts, width)
     # a quarter of the rows: a program holds several numbers for each of a tile
     device.product_slopes[(batch, parts)](
-        factors, weights, slope, state, inner, outer, to_factors, partial, n, rank, chunk, parts,
-        ROWS=rows // 4, R=width, num_warps=8,
+        factors, weights, x, pulled, to_factors, partial, n, rank, chunk, parts,
+        P=several, ROWS=max(rows // 4, 1), R=width, num_warps=8,
     )  # fmt: skip
-    return [to_factors, inner * outer - partial[..., :rank].sum(1)]
+    crossed = pulled[..., :rank].unflatten(1, (-1, 2)).prod(2).sum(1)
+    return [to_factors, crossed - partial[..., :rank].sum(1)]
+
+
+def hollow_matrix(factors: Tensor, weights: Tensor, narrow: Tensor) -> Tensor:
+    """U diag(w) U' with zeros on the diagonal, (B, n, n); narrow: the first columns of U in 16 bits, of one weight."""
+    from spinformer.kernels.device import low_rank as device
+
+    factors, weights, narrow = factors.contiguous(), weights.contiguous(), narrow.contiguous()
+    (batch, n, rank), split = factors.shape, narrow.shape[2]
+    side = min(128, block(n))
+    tiles = -(-n // side)
+    out = factors.new_empty(batch, n, n)
+    device.matrix[(batch, tiles * tiles)](
+        factors, narrow, weights, out, n, rank, split, tiles,
+        I=side, D=min(64, block(split)), A=block(rank - split), num_warps=8 if side == 128 else 4, num_stages=3,
+    )  # fmt: skip
+    return out

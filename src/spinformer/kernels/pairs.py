@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.products import narrow_product
 from spinformer.kernels.operator import operator
 from spinformer.kernels.support import usable
 
@@ -39,7 +40,7 @@ def average_pairs(
     tiles = -(-n // TILE)
     given = [tensor.contiguous() for tensor in (products, inside, total, size, squares, cold)]
     device.forward[(batch, tiles * tiles)](
-        gram_of(values), *given, mean, log_sum, ess, n, products.shape[1], tiles, GIBBS=True, I=TILE, num_warps=4
+        gram_of(values), *given, mean, log_sum, ess, n, products.shape[1], tiles, I=TILE, num_warps=4
     )
     return mean, log_sum, ess
 
@@ -59,17 +60,17 @@ def average_pairs_backward(
     """Gradients of values (through v_i . v_j alone), products, total, squares and cold."""
     size = inside.sum(-1, dtype=values.dtype)
     given = (gram_of(values), products, inside, total, size, squares, cold, mean, log_sum)
-    to_gram, to_products, to_total, to_cold = pulled_pairs(gradient, *given, None, gibbs=True)
+    to_gram, to_products, to_total, to_cold = _pulled_pairs(gradient, *given)
     to_squares = (to_products * (0.5 - inside.to(values.dtype))).sum(1)
     return torch.bmm(to_gram, values), to_products, to_total, to_squares, to_cold
 
 
-def gram_of(values: Tensor) -> Tensor:
-    """v_i . v_j, (B, n, n)."""
-    return torch.bmm(values, values.mT)
+def gram_of(values: Tensor, narrow: Tensor | None = None) -> Tensor:
+    """v_i . v_j, (B, n, n); narrow: the vectors in 16 bits, if that is all that there is."""
+    return torch.bmm(values, values.mT) if narrow is None else narrow_product(narrow, narrow.mT)
 
 
-def pulled_pairs(
+def _pulled_pairs(
     gradient: Tensor,
     gram: Tensor,
     products: Tensor,
@@ -80,9 +81,6 @@ def pulled_pairs(
     level: Tensor,
     mean: Tensor,
     log_sum: Tensor,
-    mask: Tensor | None,
-    *,
-    gibbs: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of v_i . v_j, (B, n, n), of S_k . v_i, (B, K, n), of |S_k|^2, (B, K), and of level, (B,).
 
@@ -98,11 +96,11 @@ def pulled_pairs(
     to_total, own = gram.new_empty(batch, draws, blocks), gram.new_empty(batch, blocks)
     first = gradient.contiguous()
     rest = [tensor.contiguous() for tensor in (gram, products, inside, total, size, squares, level, mean, log_sum)]
-    given = (first, *rest, first if mask is None else mask.contiguous())
+    given = (first, *rest, first)  # no mask
     games = max(1, MAX_SHARES // max(draws * tiles * n, 1))
     games = min(games - games % 16 if games > 16 else games, batch)  # multiples of 16 keep all parts aligned alike
     shares = gram.new_empty(games, draws, tiles, n)
-    sizes = {"GIBBS": gibbs, "MASKED": mask is not None, "I": PULLED, "num_warps": 1, "maxnreg": 128}
+    sizes = {"MASKED": False, "I": PULLED, "num_warps": 1, "maxnreg": 128}
     for start in range(0, batch, max(games, 1)):
         part = slice(start, start + games)
         tensors = [tensor[part] for tensor in (*given, to_gram)]

@@ -35,8 +35,8 @@ def settle(
 
     values: phi and beta, (B, 2, n); gate: (B, n); matrix: I, (B, n, n), zero diagonal; temperature, gain, part: (B,);
     origin: factors and weights of I, which then get the gradients in its place, or nothing; mask: bool, (B, n); counts:
-    players, (B,). Also residual and steps, (B,), and what the backward pass needs: the
-    leading vector x of I, I x and |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
+    players, (B,). Also residual and steps, (B,), and what the backward pass needs: the leading vector x of I, I x and
+    |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
     """
     from spinformer.kernels.device import share_units as device
 
@@ -51,7 +51,8 @@ def settle(
     device.forward[(batch,)](
         *given, counts, counts if mask is None else mask.contiguous(), scratch,
         fields, factor, leading, image, norm, state, residual, steps, n, max_steps, damping, tol, SOFTNESS,
-        N=form.spins, ROWS=form.rows, FORM=form.form, ANDERSON=anderson, MASKED=mask is not None, num_warps=form.warps,
+        N=form.spins, ROWS=form.rows, FORM=form.form, ANDERSON=anderson, MASKED=mask is not None,
+        num_warps=form.warps,
     )  # fmt: skip
     return fields, factor, state, residual, steps, leading, image, norm
 
@@ -78,10 +79,8 @@ def settle_backward(
     batch, n = gate.shape
     form = dense_form(matrix)
     assert form is not None
-    given = [
-        tensor.contiguous()
-        for tensor in (to_state, to_fields, to_factor, values, gate, matrix, temperature, gain, part)
-    ]
+    scalars = (temperature, gain, part)
+    given = [tensor.contiguous() for tensor in (to_state, to_fields, to_factor, values, gate, matrix, *scalars)]
     to_values, to_gate = (torch.empty_like(tensor) for tensor in given[3:5])
     to_matrix = torch.empty_like(given[5]) if whole else given[5]  # nothing is written to it
     to_scalars, scratch = gate.new_empty(batch, 4), gate.new_empty(batch, n)
@@ -98,7 +97,15 @@ def settle_backward(
 
 
 @settle.register_fake
-def _(values: Tensor, gate: Tensor, matrix: Tensor, temperature: Tensor, *rest: object) -> tuple[Tensor, ...]:
+def _(
+    values: Tensor,
+    gate: Tensor,
+    matrix: Tensor,
+    temperature: Tensor,
+    gain: Tensor,
+    part: Tensor,
+    *rest: object,
+) -> tuple[Tensor, ...]:
     batch, n = gate.shape
     steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
     rows, numbers = [gate.new_empty(batch, n) for _ in range(4)], [gate.new_empty(batch) for _ in range(3)]

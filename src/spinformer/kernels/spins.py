@@ -7,16 +7,20 @@ from torch import Tensor
 
 from spinformer.kernels.support import block, usable
 
-RESIDENT, STREAMED, FACTORS = range(3)
+RESIDENT, STREAMED, FACTORS, NARROW = range(4)
 MAX_RESIDENT = 128  # spins whose matrix stays on chip
 MAX_STREAMED = 1024  # spins whose matrix one program reads again for every product
 MAX_FACTORED = 1024  # spins of low-rank couplings that one program iterates over
 MAX_RANK = 256
+MAX_NARROW = 2**15  # words of 32 bits of factors that a program keeps on chip, half of what there is
 LANCZOS_STEPS = 8
 
 
 class Form(NamedTuple):
-    """How a program keeps the couplings: the form, blocks of spins, of rank and of rows, and warps."""
+    """How a program keeps the couplings: the form, blocks of spins, of rank and of rows, and warps
+
+    NARROW: blocks of the columns in 16 bits, and of the others, in place of rank and rows.
+    """
 
     form: int
     spins: int
@@ -26,32 +30,39 @@ class Form(NamedTuple):
 
 
 def form_of(tensors: list[Tensor]) -> Form | None:
-    """The form for these couplings: a matrix, or factors, weights and diagonal. None: they are for the plain twin."""
-    if not usable(*tensors):
+    """The form for these couplings: a matrix; or factors, weights and diagonal, and with them perhaps what the first
+    columns of the factors are in 16 bits. None: they are for the plain twin.
+    """
+    if not usable(*tensors[:3]):
         return None
-    first = tensors[0]
-    spins = first.shape[1]
+    spins = tensors[0].shape[1]
     if len(tensors) == 1:
         if spins <= MAX_RESIDENT:
             size = block(spins)
             return Form(RESIDENT, size, 1, 1, {16: 1, 32: 1, 64: 4}.get(size, 8))
         if spins <= MAX_STREAMED:
             size = block(spins)
-            return Form(STREAMED, size, 1, 16, 8)
+            return Form(STREAMED, size, 1, 32, 16)
         return None
-    rank = first.shape[2]
+    rank = tensors[0].shape[2]
     if spins > MAX_FACTORED or rank > MAX_RANK:
         return None
     size = block(spins)
+    if len(tensors) == 4:
+        columns = tensors[3].shape[2]
+        first, others = block(columns), block(rank - columns)
+        if size * (first // 2 + others) <= MAX_NARROW:
+            return Form(NARROW, size, first, others, 8)
     return Form(FACTORS, size, block(rank), 32, 8)
 
 
-def _arguments(tensors: list[Tensor]) -> tuple[list[Tensor], int]:
-    """Couplings, weights and diagonal as the programs take them, and the rank."""
+def _arguments(tensors: list[Tensor]) -> tuple[list[Tensor], tuple[int, int]]:
+    """Couplings, weights, diagonal and narrow columns as the programs take them; the rank, and how many of these."""
     tensors = [tensor.contiguous() for tensor in tensors]
     if len(tensors) == 1:
-        return [tensors[0]] * 3, 1
-    return tensors, tensors[0].shape[2]
+        return [tensors[0]] * 4, (1, 1)
+    rank = tensors[0].shape[2]
+    return (tensors, (rank, tensors[3].shape[2])) if len(tensors) == 4 else ([*tensors, tensors[0]], (rank, 1))
 
 
 def _sizes(form: Form) -> dict[str, int]:
@@ -87,14 +98,14 @@ def solve_spins(
     from spinformer.kernels.device import spins as device
 
     form, (batch, n) = _form(couplings), fields.shape
-    tensors, rank = _arguments(couplings)
+    tensors, ranks = _arguments(couplings)
     state, scratch = fields.new_empty(batch, n), fields.new_empty(batch, n)
     residual, steps = fields.new_empty(batch), torch.empty(batch, dtype=torch.int64, device=fields.device)
     path = fields.new_zeros((batch, max_steps + 1, n) if keep else (0,))
     given = fields.contiguous()
     device.solve[(batch,)](
         given, *tensors, cold.contiguous(), start.contiguous(), given if mask is None else mask.contiguous(),
-        scratch, state, residual, steps, path, n, rank, max_steps, least_steps, damping, tol,
+        scratch, state, residual, steps, path, n, *ranks, max_steps, least_steps, damping, tol,
         ANDERSON=anderson, MASKED=mask is not None, KEEP=keep, **_sizes(form),
     )  # fmt: skip
     return state, residual, steps, path
@@ -114,14 +125,14 @@ def through_steps(
     from spinformer.kernels.device import spins as device
 
     form, (batch, n) = _form(couplings), fields.shape
-    tensors, rank = _arguments(couplings)
+    tensors, ranks = _arguments(couplings)
     max_steps = path.shape[1] - 1
     inner, scratch = fields.new_empty(batch, max_steps, n), fields.new_empty(batch, n)
     to_fields, to_start, to_cold = fields.new_empty(batch, n), fields.new_empty(batch, n), fields.new_empty(batch)
     given = fields.contiguous()
     device.through_steps[(batch,)](
         gradient.contiguous(), given, *tensors, cold.contiguous(), given if mask is None else mask.contiguous(),
-        scratch, path, steps, inner, to_fields, to_start, to_cold, n, rank, max_steps, damping,
+        scratch, path, steps, inner, to_fields, to_start, to_cold, n, *ranks, max_steps, damping,
         MASKED=mask is not None, **_sizes(form),
     )  # fmt: skip
     return inner, to_fields, to_start, to_cold
@@ -145,14 +156,14 @@ def solve_adjoint(
     from spinformer.kernels.device import adjoint as device
 
     form, (batch, n) = _form(couplings), state.shape
-    tensors, rank = _arguments(couplings)
+    tensors, ranks = _arguments(couplings)
     to_fields, scratch, to_cold = state.new_empty(batch, n), state.new_empty(batch, n), state.new_empty(batch)
     solved = torch.empty(batch, dtype=torch.bool, device=state.device)
     given = gradient.contiguous()
     device.adjoint[(batch,)](
         given, fields.contiguous(), *tensors, cold.contiguous(), state.contiguous(), residual.contiguous(),
         given if mask is None else mask.contiguous(), scratch, to_fields, to_cold, solved.view(torch.int8),
-        n, rank, tol, MASKED=mask is not None, **_sizes(form),
+        n, *ranks, tol, MASKED=mask is not None, **_sizes(form),
     )  # fmt: skip
     return to_fields, to_cold, solved
 
@@ -165,10 +176,10 @@ def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     from spinformer.kernels.device import leading as device
 
     form = _form(couplings)
-    tensors, rank = _arguments(couplings)
+    tensors, ranks = _arguments(couplings)
     batch, n = couplings[0].shape[:2]
     result, scratch = inverse_unit.new_empty(batch, n), inverse_unit.new_empty(batch, n)
-    device.leading[(batch,)](*tensors, inverse_unit.contiguous(), scratch, result, n, rank, **_sizes(form))
+    device.leading[(batch,)](*tensors, inverse_unit.contiguous(), scratch, result, n, *ranks, **_sizes(form))
     return result
 
 

@@ -15,17 +15,17 @@ ACCURACY = tl.constexpr(1e-4)
 
 @triton.jit
 def _curved(
-    matrix, couplings, weights, diagonal, scratch, v, root, beta, n, rank,
+    matrix, extra, couplings, weights, diagonal, scratch, v, root, beta, n, rank, split,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
 ):  # fmt: skip
     """(I - D^1/2 J D^1/2 cold) v."""
-    image = _product(matrix, couplings, weights, diagonal, scratch, root * v, n, rank, N, R, ROWS, FORM)
+    image = _product(matrix, extra, couplings, weights, diagonal, scratch, root * v, n, rank, split, N, R, ROWS, FORM)
     return v - beta * root * image
 
 
 @triton.jit
 def _conjugate(
-    matrix, couplings, weights, diagonal, scratch, right, root, beta, n, rank,
+    matrix, extra, couplings, weights, diagonal, scratch, right, root, beta, n, rank, split,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, TWICE: tl.constexpr,
 ):  # fmt: skip
     """x with A x = right, or A^2 x = right; and whether it is solved."""
@@ -34,9 +34,15 @@ def _conjugate(
     goal, enough = square * ROUNDING * ROUNDING, square * ACCURACY * ACCURACY
     active, count = square > goal, 0
     while active & (count < CONJUGATE_STEPS):
-        image = _curved(matrix, couplings, weights, diagonal, scratch, p, root, beta, n, rank, N, R, ROWS, FORM)
+        image = _curved(
+            matrix, extra, couplings, weights, diagonal, scratch,
+            p, root, beta, n, rank, split, N, R, ROWS, FORM,
+        )  # fmt: skip
         if TWICE:
-            image = _curved(matrix, couplings, weights, diagonal, scratch, image, root, beta, n, rank, N, R, ROWS, FORM)
+            image = _curved(
+                matrix, extra, couplings, weights, diagonal, scratch,
+                image, root, beta, n, rank, split, N, R, ROWS, FORM,
+            )  # fmt: skip
         curvature = tl.sum(p * image, 0)
         positive = curvature > 0
         step = tl.where(positive, square / tl.where(positive, curvature, 1.0), 0.0)
@@ -52,7 +58,7 @@ def _conjugate(
 
 @triton.jit
 def _pulled(
-    matrix, couplings, weights, diagonal, scratch, g, m, field, strength, keep, arrived, n, rank,
+    matrix, extra, couplings, weights, diagonal, scratch, g, m, field, strength, keep, arrived, n, rank, split,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
 ):  # fmt: skip
     """The gradient of field + strength J m, at the fixed point m = tanh of it; J m; whether the sample is solved.
@@ -62,19 +68,26 @@ def _pulled(
     root = tl.sqrt(tl.maximum(1 - m * m, 0.0)) * keep
     right = tl.where(arrived, root * g, 0.0)
     x, good = _conjugate(
-        matrix, couplings, weights, diagonal, scratch, right, root, strength, n, rank, N, R, ROWS, FORM, False
-    )
+        matrix, extra, couplings, weights, diagonal, scratch, right, root, strength,
+        n, rank, split, N, R, ROWS, FORM, False,
+    )  # fmt: skip
     if not good:
-        again = _curved(matrix, couplings, weights, diagonal, scratch, right, root, strength, n, rank, N, R, ROWS, FORM)
+        again = _curved(
+            matrix, extra, couplings, weights, diagonal, scratch,
+            right, root, strength, n, rank, split, N, R, ROWS, FORM,
+        )  # fmt: skip
         x, good = _conjugate(
-            matrix, couplings, weights, diagonal, scratch, again, root, strength, n, rank, N, R, ROWS, FORM, True
-        )
-        rest = (
-            _curved(matrix, couplings, weights, diagonal, scratch, x, root, strength, n, rank, N, R, ROWS, FORM) - right
-        )
+            matrix, extra, couplings, weights, diagonal, scratch, again, root, strength,
+            n, rank, split, N, R, ROWS, FORM, True,
+        )  # fmt: skip
+        image = _curved(
+            matrix, extra, couplings, weights, diagonal, scratch,
+            x, root, strength, n, rank, split, N, R, ROWS, FORM,
+        )  # fmt: skip
+        rest = image - right
         good = tl.sum(rest * rest, 0) <= ACCURACY * ACCURACY * tl.sum(right * right, 0)
-    image = _product(matrix, couplings, weights, diagonal, scratch, root * x, n, rank, N, R, ROWS, FORM)
-    moved = _product(matrix, couplings, weights, diagonal, scratch, m, n, rank, N, R, ROWS, FORM)
+    image = _product(matrix, extra, couplings, weights, diagonal, scratch, root * x, n, rank, split, N, R, ROWS, FORM)
+    moved = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
     spin = _tanh(field + strength * moved)
     solved = good & arrived
     pulled = tl.where(solved, (g + strength * image * keep) * (1 - spin * spin) * keep, 0.0)
@@ -83,15 +96,17 @@ def _pulled(
 
 @triton.jit
 def adjoint(
-    gradient, fields, couplings, weights, diagonal, cold, state, residual, mask, scratch, to_fields, to_cold, solved,
-    n, rank, tol, N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, MASKED: tl.constexpr,
+    gradient, fields, couplings, weights, diagonal, narrow, cold, state, residual, mask, scratch,
+    to_fields, to_cold, solved, n, rank, split, tol,
+    N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """Gradients of the fields and of cold, at the fixed point m = tanh(cold (h + J m))."""
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
-    size = n if FORM != FACTORS else rank
+    size = n if FORM < FACTORS else rank
     couplings += sample * n * size
+    narrow += sample * n * split
     weights += sample * rank
     diagonal += sample * n
     scratch += sample * n
@@ -99,12 +114,12 @@ def adjoint(
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix = _matrix(couplings, n, N, FORM)
+    matrix, extra = _matrix(couplings, narrow, n, rank, split, N, R, ROWS, FORM)
     g, m = tl.load(gradient + sample * n + i, known, 0.0), tl.load(state + sample * n + i, known, 0.0)
     field = tl.load(fields + sample * n + i, known, 0.0)
     arrived = tl.load(residual + sample) <= tol
     pulled, moved, good = _pulled(
-        matrix, couplings, weights, diagonal, scratch, g, m, field * beta, beta, keep, arrived, n, rank,
+        matrix, extra, couplings, weights, diagonal, scratch, g, m, field * beta, beta, keep, arrived, n, rank, split,
         N, R, ROWS, FORM,
     )  # fmt: skip
     tl.store(to_fields + sample * n + i, beta * pulled, known)

@@ -130,10 +130,10 @@ def _crossed(c, gain, lost, total, x1, x2, y0, y1, y2, f0, f1, f2):
 
 @triton.jit
 def control(
-    gram, products, inside, totals, sizes, squares, align, mask, table, closed, mean,
+    gram, products, inside, totals, sizes, squares, align, mask, table, closed, scale, mean, result,
     n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """mean_ij + BII of h - mean over k of Delta_ij h(C_k - ij), in place; pairs with i <= j and their mirror images."""
+    """scale mean_ij + BII of h - mean over k of Delta_ij h(C_k - ij); pairs with i <= j and their mirror images."""
     game = tl.program_id(0).to(tl.int64)
     row, column = tl.program_id(1) // tiles, tl.program_id(1) % tiles
     if row <= column:
@@ -154,9 +154,9 @@ def control(
         alone_i, other_i = _crossed(ci, gain_i, lost_i, total, x1, x2, y0, y1, y2, f0, f1, f2)
         alone_j, other_j = _crossed(cj, gain_j, lost_j, total, x1, x2, y0, y1, y2, f0, f1, f2)
         sum_ = tl.sum(x0 + y0 * total, 0) + alone_i[:, None] + alone_j[None, :]
-        sum_ = tl.dot(other_i, tl.trans(cj), sum_, input_precision="ieee")
-        sum_ = tl.dot(ci, tl.trans(other_j), sum_, input_precision="ieee")
-        by_gram = tl.dot(ci * double[None, :], tl.trans(cj), input_precision="ieee") + tl.sum(one, 0)
+        sum_ = tl.dot(other_i, tl.trans(cj), sum_, input_precision="tf32x3")
+        sum_ = tl.dot(ci, tl.trans(other_j), sum_, input_precision="tf32x3")
+        by_gram = tl.dot(ci * double[None, :], tl.trans(cj), input_precision="tf32x3") + tl.sum(one, 0)
         by_gram += tl.sum(ci * single[None, :], 1)[:, None] + tl.sum(cj * single[None, :], 1)[None, :]
         sum_ += 2 * g * by_gram
         by_square, by_across = tl.load(closed + 1), tl.load(closed + 2)
@@ -164,12 +164,12 @@ def control(
         single_i = by_square * qi + by_across * (tl.load(align + game * n + i, i < n, 0.0) - qi)
         single_j = by_square * qj + by_across * (tl.load(align + game * n + j, j < n, 0.0) - qj)
         exact = tl.load(closed) + single_i[:, None] + single_j[None, :] + tl.load(closed + 3) * g
-        result = tl.load(mean + place, known, 0.0) + exact - sum_ / draws
-        result = tl.where(i[:, None] == j[None, :], 0.0, result)
+        found = tl.load(scale + game) * tl.load(mean + place, known, 0.0) + exact - sum_ / draws
+        found = tl.where(i[:, None] == j[None, :], 0.0, found)
         if MASKED:
             mi = tl.load(mask + game * n + i, i < n, 0).to(tl.float32)
             mj = tl.load(mask + game * n + j, j < n, 0).to(tl.float32)
-            result = result * mi[:, None] * mj[None, :]
-        tl.store(mean + place, result, known)
+            found = found * mi[:, None] * mj[None, :]
+        tl.store(result + place, found, known)
         if row < column:
-            tl.store(mean + mirror, result, known)
+            tl.store(result + mirror, found, known)

@@ -4,6 +4,7 @@ import triton
 import triton.language as tl
 
 from spinformer.kernels.device.controlled_pairs import _factors, _rows
+from spinformer.kernels.device.mean_pairs import _fall
 from spinformer.kernels.device.pairs import _places
 from spinformer.kernels.device.pairs_backward import _slope
 from spinformer.kernels.device.players import _row
@@ -21,17 +22,22 @@ def _store_classes(place, one, single, double, real):
 @triton.jit
 def control_backward(
     gradient, gram, products, inside, totals, sizes, squares, align, mask, table, closed,
+    change, limits, weighted, scale,
     to_gram, to_products, to_squares, to_align, to_totals, parts, rest,
     n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Of one block of players i: what h adds to to_gram and to_products, in place, and to all other gradients.
+    """Of one block of players i: what h adds to to_gram, in place, and the gradients of all but v_i . v_j
 
+    change, limits, weighted: of `mean_pairs`: the gradients of |S_i|^2 and |S|^2 are made of sums over j.
     parts: 12 sums for each coalition, rest: 4.
     """
     game, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
     products += game * draws * n
     inside += game * draws * n
     squares += game * n
+    change += game * draws * n
+    weighted += game * draws * n
+    limits += game * draws * 2
     closed += game * 8
     i, k = row * I + tl.arange(0, I), tl.arange(0, K)
     real = k < draws
@@ -51,9 +57,9 @@ def control_backward(
         cj, _gain, _lost = _rows(products, inside, squares, j, k, draws, n)
         row_slope += tl.sum(slope, 1)
         row_gram += tl.sum(slope * g, 1)
-        with_ = tl.dot(slope, cj, with_, input_precision="ieee")
-        gram_with = tl.dot(slope * g, cj, gram_with, input_precision="ieee")
-        factor = tl.dot(c * double[None, :], tl.trans(cj), input_precision="ieee")
+        with_ = tl.dot(slope, cj, with_, input_precision="tf32x3")
+        gram_with = tl.dot(slope * g, cj, gram_with, input_precision="tf32x3")
+        factor = tl.dot(c * double[None, :], tl.trans(cj), input_precision="tf32x3")
         factor += always[:, None] + tl.sum(cj * single[None, :], 1)[None, :]
         own_gram = tl.load(to_gram + place, known, 0.0)
         tl.store(to_gram + place, own_gram + slope * (by_gram - 2 * factor / draws), known)
@@ -63,10 +69,19 @@ def control_backward(
     any_ = c * r + rc
     by_gain = f0[None, :] * r + f1[None, :] * any_ + f2[None, :] * c * rc
     by_lost = y0[None, :] * r + y1[None, :] * any_ + y2[None, :] * c * rc
-    spot = to_products + game * draws * n + k[None, :] * n + i[:, None]
+    spot = k[None, :] * n + i[:, None]
     there = real[None, :] & (i < n)[:, None]
-    pulled = tl.where(there, tl.load(spot, there, 0.0) - 2 * by_gain + 2 * c * by_lost, 0.0)
-    tl.store(spot, pulled, there)
+    # the interactions' own gradients of |S_i|^2 and |S|^2
+    total, floor = tl.load(totals + game * draws + k, real, 0.0), tl.load(limits + 2 * k, real, 0.0)
+    rise, level = tl.load(change + spot, there, 0.0), tl.load(scale + game) / draws
+    one = total[None, :] + rise
+    r_one = tl.where(one > floor[None, :], tl.rsqrt(one), 0.0)
+    r_none = tl.where(total > floor, tl.rsqrt(total), 0.0)[None, :]
+    alone = 2 * with_ - row_slope[:, None]
+    by_one = level * tl.load(weighted + spot, there, 0.0)
+    by_total = (2 * c - 1) * (by_one - level * _fall(rise, r_none, r_one) * alone) / 4
+    pulled = tl.where(there, 2 * c * by_lost - 2 * by_gain - by_one, 0.0)
+    tl.store(to_products + game * draws * n + spot, pulled, there)
     qi = tl.load(squares + i, i < n, 0.0)
     across = tl.load(align + game * n + i, i < n, 0.0) - qi
     to_across = row_slope * tl.load(closed + 2)
@@ -74,8 +89,7 @@ def control_backward(
     tl.store(to_squares + game * n + i, by_square, i < n)
     tl.store(to_align + game * n + i, to_across, i < n)
     spot = game * tiles + row
-    total = tl.load(totals + game * draws + k, real, 0.0)
-    tl.store(to_totals + spot * draws + k, -tl.sum(by_lost, 0) / 2, real)
+    tl.store(to_totals + spot * draws + k, tl.sum(tl.where(there, by_total, 0.0) - by_lost / 2, 0), real)
     place = parts + (spot * draws + k) * 12
     both, crossed = c * rc, tl.sum(c * hc, 0)
     p0, p1, p2 = tl.sum(r + 0 * c, 0) / 2, tl.sum(any_, 0) / 2, tl.sum(both, 0) / 2
@@ -126,14 +140,21 @@ def tables_backward(
         by_square += tl.load(rest + spot * 4 + 1)
         by_across += tl.load(rest + spot * 4 + 2)
         by_gram += tl.load(rest + spot * 4 + 3)
-        for kind in tl.static_range(3):
-            place = parts + (spot * draws + k) * 12 + 4 * kind
-            x, y = tl.load(place, real, 0.0).to(tl.float64), tl.load(place + 1, real, 0.0).to(tl.float64)
-            f, l = tl.load(place + 2, real, 0.0).to(tl.float64), tl.load(place + 3, real, 0.0).to(tl.float64)
-            g, p, c = _second_to_levels(-x, -y, -f, -l, size - kind, count, all_squares, all_pairs, sigma)
-            to_squares += tl.where(real, g, 0.0)
-            to_pairs += tl.where(real, p, 0.0)
-            to_scale += tl.where(real, c, 0.0)
+    for kind in tl.static_range(3):
+        x, y = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
+        f, l = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
+        for block in range(tiles):
+            place = parts + ((game * tiles + block) * draws + k) * 12 + 4 * kind
+            x += tl.load(place, real, 0.0)
+            y += tl.load(place + 1, real, 0.0)
+            f += tl.load(place + 2, real, 0.0)
+            l += tl.load(place + 3, real, 0.0)
+        by_squares, by_pairs, by_scale = _second_to_levels(
+            -x, -y, -f, -l, size - kind, count, all_squares, all_pairs, sigma
+        )
+        to_squares += tl.where(real, by_squares, 0.0)
+        to_pairs += tl.where(real, by_pairs, 0.0)
+        to_scale += tl.where(real, by_scale, 0.0)
     others = tl.maximum(count - 2, 0)
     row = _row(players - 1, game, ROW) * width
     bend_one = by_constant * all_squares - by_square

@@ -12,26 +12,11 @@ threads still share a row, a barrier keeps the first from overwriting what the o
 import triton
 import triton.language as tl
 
+from spinformer.kernels.device.low_rank import _pull_rows, _push_rows, _rows
 from spinformer.kernels.device.spins import SLOTS, TINY, _mixing_weights, _tanh
 
 WINDOW = tl.constexpr(5)
 PARTS = tl.constexpr(256)  # blocks whose parts are added at once
-
-
-@triton.jit
-def _rows(part, start, chunk, n, ROWS: tl.constexpr):
-    """Rows of a block from its row `start` on, and which of them there are."""
-    place = start + tl.arange(0, ROWS)
-    row = part * chunk + place
-    return row, (row < n) & (place < chunk)
-
-
-@triton.jit
-def _tile(couplings, row, n, rank, R: tl.constexpr):
-    """A block of rows of U."""
-    column = tl.arange(0, R)
-    inside = (row < n)[:, None] & (column < rank)[None, :]
-    return tl.load(couplings + row.to(tl.int64)[:, None] * rank + column[None, :], inside, 0.0)
 
 
 @triton.jit
@@ -44,31 +29,17 @@ def _added(numbers, parts):
     return tl.sum(sum_, 0)
 
 
-@triton.jit
-def join(partial, weights, done, total, rank, parts, R: tl.constexpr, C: tl.constexpr, P: tl.constexpr):
-    """w_r sum over blocks of their part of (U' x)_r."""
-    sample = tl.program_id(0).to(tl.int64)
-    if tl.load(done + sample) == 0:
-        column = tl.program_id(1) * C + tl.arange(0, C)
-        known = column < rank
-        sums = tl.zeros((P, C), tl.float32)
-        for start in range(0, parts, P):
-            part = start + tl.arange(0, P)
-            place = (sample * parts + part)[:, None] * R + column[None, :]
-            sums += tl.load(partial + place, (part < parts)[:, None] & known[None, :], 0.0)
-        weight = tl.load(weights + sample * rank + column, known, 0.0)
-        tl.store(total + sample * R + column, tl.sum(sums, 0) * weight, known)
-
-
 @triton.jit(do_not_specialize=["slot"])
 def pull(
-    couplings, states, gaps, mixing, damping, done, partial, n, rank, slot, chunk, parts,
-    FIRST: tl.constexpr, CLIPPED: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    couplings, narrow, states, gaps, mixing, damping, done, partial, n, rank, split, slot, chunk, parts,
+    FIRST: tl.constexpr, CLIPPED: tl.constexpr,
+    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """The next state m, sum over k of a_k (m_k + damping r_k), into its slot; and this block's part of U' m."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(done + sample) == 0:
         couplings += sample * n * rank
+        narrow += sample * n * split
         states += sample * WINDOW * n
         gaps += sample * WINDOW * n
         if not FIRST:
@@ -84,30 +55,25 @@ def pull(
                 tl.debug_barrier()
                 tl.store(states + slot * n + row, m, known)
             tl.debug_barrier()
-        sum_ = tl.zeros((R,), tl.float32)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
-            m = tl.load(states + slot * n + row, known, 0.0)
-            sum_ += tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * m[:, None], 0)
-        tl.store(partial + (sample * parts + part) * R + tl.arange(0, R), sum_)
+        sums = partial + (sample * parts + part) * W
+        _pull_rows(couplings, narrow, states + slot * n, sums, n, rank, split, chunk, part, ROWS, R, A)
 
 
 @triton.jit(do_not_specialize=["slot"])
 def push(
-    couplings, diagonal, fields, cold, mask, states, gaps, images, done, total, found, n, rank, slot, chunk, parts,
-    MASKED: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    couplings, narrow, diagonal, fields, cold, mask, states, gaps, images, done, total, found,
+    n, rank, split, slot, chunk, parts, MASKED: tl.constexpr,
+    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """r = tanh(cold (h + J m)) - m into its slot; this block's part of r . r_k, and its largest |r|."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(done + sample) == 0:
         couplings += sample * n * rank
+        narrow += sample * n * split
         states += sample * WINDOW * n
         gaps += sample * WINDOW * n
-        inner = tl.load(total + sample * R + tl.arange(0, R), tl.arange(0, R) < rank, 0.0)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
-            image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
-            tl.store(images + sample * n + row, image, known)
+        inner = total + sample * W
+        _push_rows(couplings, narrow, inner, images + sample * n, n, rank, split, chunk, part, ROWS, R, A)
         tl.debug_barrier()
         strength = tl.load(cold + sample)
         dot0, dot1, dot2 = tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32)
@@ -177,14 +143,15 @@ def decide(
 
 @triton.jit(do_not_specialize=["count"])
 def pull_adjoint(
-    couplings, root, residues, directions, images, squares, sums, stopped, partial,
-    n, rank, count, chunk, parts, width,
-    FIRST: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    couplings, narrow, root, residues, directions, images, squares, sums, stopped, partial,
+    n, rank, split, count, chunk, parts, width, FIRST: tl.constexpr,
+    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """p = r + beta p, and this block's part of U' root p. squares: |r|^2 after each step; sums: parts of the last."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(stopped + sample) == 0:
         couplings += sample * n * rank
+        narrow += sample * n * split
         beta = 0.0
         if not FIRST:
             square = _added(sums + sample * parts, parts)
@@ -200,28 +167,22 @@ def pull_adjoint(
             tl.store(directions + sample * n + row, p, known)
             tl.store(images + sample * n + row, p * tl.load(root + sample * n + row, known, 0.0), known)
         tl.debug_barrier()
-        sum_ = tl.zeros((R,), tl.float32)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
-            p = tl.load(images + sample * n + row, known, 0.0)
-            sum_ += tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * p[:, None], 0)
-        tl.store(partial + (sample * parts + part) * R + tl.arange(0, R), sum_)
+        pulled = partial + (sample * parts + part) * W
+        _pull_rows(couplings, narrow, images + sample * n, pulled, n, rank, split, chunk, part, ROWS, R, A)
 
 
 @triton.jit
 def push_adjoint(
-    couplings, diagonal, root, cold, directions, images, stopped, total, sums, n, rank, chunk, parts,
-    LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr,
+    couplings, narrow, diagonal, root, cold, directions, images, stopped, total, sums, n, rank, split, chunk, parts,
+    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
 ):  # fmt: skip
     """A p = p - cold root J root p, and this block's part of p . A p."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(stopped + sample) == 0:
         couplings += sample * n * rank
-        inner = tl.load(total + sample * R + tl.arange(0, R), tl.arange(0, R) < rank, 0.0)
-        for start in range(0, chunk, ROWS):
-            row, known = _rows(part, start, chunk, n, ROWS)
-            image = tl.sum(_tile(couplings, tl.where(known, row, n), n, rank, R) * inner[None, :], 1)
-            tl.store(images + sample * n + row, image, known)
+        narrow += sample * n * split
+        inner = total + sample * W
+        _push_rows(couplings, narrow, inner, images + sample * n, n, rank, split, chunk, part, ROWS, R, A)
         tl.debug_barrier()
         strength = tl.load(cold + sample)
         sum_ = tl.zeros((LINE,), tl.float32)

@@ -38,7 +38,7 @@ def top(small, result, size):
 
 @triton.jit
 def _leading(
-    matrix, couplings, weights, diagonal, scratch, scale, n, rank,
+    matrix, extra, couplings, weights, diagonal, scratch, scale, n, rank, split,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
 ):  # fmt: skip
     """The unit vector of largest |x' J x| after SLOTS steps of Lanczos' method from |J 1|. scale: brings J near 1."""
@@ -47,10 +47,11 @@ def _leading(
     slot = tl.arange(0, SLOTS)
     basis, images = tl.zeros((SLOTS, N), tl.float32), tl.zeros((SLOTS, N), tl.float32)
     ones = known.to(tl.float32)
-    image = scale * _product(matrix, couplings, weights, diagonal, scratch, ones, n, rank, N, R, ROWS, FORM)
-    vector = _unit(tl.where(known, tl.abs(image) + 1e-3, 0.0))
+    image = _product(matrix, extra, couplings, weights, diagonal, scratch, ones, n, rank, split, N, R, ROWS, FORM)
+    vector = _unit(tl.where(known, tl.abs(scale * image) + 1e-3, 0.0))
     for step in range(SLOTS):
-        image = scale * _product(matrix, couplings, weights, diagonal, scratch, vector, n, rank, N, R, ROWS, FORM)
+        image = _product(matrix, extra, couplings, weights, diagonal, scratch, vector, n, rank, split, N, R, ROWS, FORM)
+        image = scale * image
         chosen = slot == step
         basis = tl.where(chosen[:, None], vector[None, :], basis)
         images = tl.where(chosen[:, None], image[None, :], images)
@@ -73,18 +74,19 @@ def _leading(
 
 @triton.jit
 def leading(
-    couplings, weights, diagonal, inverse_unit, scratch, result, n, rank,
+    couplings, weights, diagonal, narrow, inverse_unit, scratch, result, n, rank, split,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
 ):  # fmt: skip
     """`_leading` of each sample."""
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
-    size = n if FORM != FACTORS else rank
+    size = n if FORM < FACTORS else rank
     couplings += sample * n * size
+    narrow += sample * n * split
     weights += sample * rank
     diagonal += sample * n
     scratch += sample * n
     scale = tl.load(inverse_unit + sample)
-    matrix = _matrix(couplings, n, N, FORM)
-    x = _leading(matrix, couplings, weights, diagonal, scratch, scale, n, rank, N, R, ROWS, FORM)
+    matrix, extra = _matrix(couplings, narrow, n, rank, split, N, R, ROWS, FORM)
+    x = _leading(matrix, extra, couplings, weights, diagonal, scratch, scale, n, rank, split, N, R, ROWS, FORM)
     tl.store(result + sample * n + i, x, i < n)

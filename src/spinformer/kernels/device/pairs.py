@@ -85,13 +85,10 @@ def _differences(a, b, twice, none, one, other, both):
 
 
 @triton.jit
-def forward(
-    gram, products, inside, total, size, squares, level, mean, log_sum, ess,
-    n, draws, tiles, GIBBS: tl.constexpr, I: tl.constexpr,
-):  # fmt: skip
-    """mean_ij = sum over k of w_k Delta_ij(C_k - ij); pairs with i <= j, and their mirror images.
+def forward(gram, products, inside, total, size, squares, level, mean, log_sum, ess, n, draws, tiles, I: tl.constexpr):
+    """mean_ij = sum over k of w_k Delta_ij(C_k - ij), w = softmax over k of level |S_(C_k - ij)|
 
-    GIBBS: w = softmax over k of level |S_(C_k - ij)|. Otherwise w = level / K.
+    For pairs with i <= j, and their mirror images.
     """
     game = tl.program_id(0).to(tl.int64)
     row, column = tl.program_id(1) // tiles, tl.program_id(1) % tiles
@@ -113,26 +110,19 @@ def forward(
             square, a, b = _context(whole, members, ci, cj, gain_i, gain_j, twice)
             _r0, _r1, _r2, _r3, none, one, other, both = _roots(square, a, b, twice)
             delta, _late, _right, _step = _differences(a, b, twice, none, one, other, both)
-            if GIBBS:
-                rise = none * beta - most  # the higher of both weights is 1
-                less = _exponential(-tl.abs(rise))
-                old, new = tl.where(rise > 0, less, 1.0), tl.where(rise > 0, 1.0, less)
-                weight = weight * old + new
-                weight2 = weight2 * old * old + new * new
-                sum_ = sum_ * old + new * delta
-                most = tl.maximum(most, none * beta)
-            else:
-                sum_ += delta
-        result = sum_ * (beta / draws)
-        if GIBBS:
-            result = sum_ / weight
-            logs, effective = most + tl.log(weight), weight * weight / weight2
-            tl.store(log_sum + place, logs, known)
-            tl.store(ess + place, effective, known)
-            if row < column:
-                tl.store(log_sum + mirror, logs, known)
-                tl.store(ess + mirror, effective, known)
-        result = tl.where(i[:, None] == j[None, :], 0.0, result)
+            rise = none * beta - most  # the higher of both weights is 1
+            less = _exponential(-tl.abs(rise))
+            old, new = tl.where(rise > 0, less, 1.0), tl.where(rise > 0, 1.0, less)
+            weight = weight * old + new
+            weight2 = weight2 * old * old + new * new
+            sum_ = sum_ * old + new * delta
+            most = tl.maximum(most, none * beta)
+        result = tl.where(i[:, None] == j[None, :], 0.0, sum_ / weight)
+        logs, effective = most + tl.log(weight), weight * weight / weight2
         tl.store(mean + place, result, known)
+        tl.store(log_sum + place, logs, known)
+        tl.store(ess + place, effective, known)
         if row < column:
             tl.store(mean + mirror, result, known)
+            tl.store(log_sum + mirror, logs, known)
+            tl.store(ess + mirror, effective, known)

@@ -26,44 +26,29 @@ def _slope(gradient, mask, game, i, j, place, known, n, MASKED: tl.constexpr):
 
 
 @triton.jit
-def _weighing(mean, log_sum, slope, place, known, GIBBS: tl.constexpr):
-    """Of Gibbs weights: their mean and the logarithm of their sum, for a block of pairs; else nothing that is read."""
-    average, logs = slope, slope
-    if GIBBS:
-        average, logs = tl.load(mean + place, known, 0.0), tl.load(log_sum + place, known, float("inf"))
-    return average, logs
-
-
-@triton.jit
-def _pulled(square, a, b, twice, slope, beta, average, logs, GIBBS: tl.constexpr):
+def _pulled(square, a, b, twice, slope, beta, average, logs):
     """Twice the gradients of a, of b and of u; of g where a, b and u stay; and of beta: of pairs and one coalition.
 
     With the inverse roots r0, ... r3, those of Delta_ij are r3 - r1, r3 - r2 and r3 - r2 + r0 - r1: for instance
     r3 - r1 = -(1 / r3 - 1 / r1) r3 r1, where neither is 0. That of u is 0 where u is. slope: the gradient of the mean;
-    not GIBBS: that over K.
+    average, logs: that mean and the logarithm of the sum of weights.
     """
     r0, r1, r2, r3, none, one, other, both = _roots(square, a, b, twice)
     delta, late, right, step = _differences(a, b, twice, none, one, other, both)
-    bend = tl.where(r1 > 0, step * r1, 1.0)
-    if GIBBS:
-        direct = slope * _exponential(none * beta - logs)
-        rest = delta - average
-        bend += beta * rest
-        own = direct * rest * none
-    else:
-        direct = slope * beta
-        own = slope * delta
+    direct = slope * _exponential(none * beta - logs)
+    rest = delta - average
+    bend = tl.where(r1 > 0, step * r1, 1.0) + beta * rest
     by_gram = direct * r3
     by_a = tl.where(r1 > 0, -r1 * tl.where(r3 > 0, late * by_gram, direct), by_gram)
     by_b = tl.where(r2 > 0, -r2 * tl.where(r3 > 0, right * by_gram, direct), by_gram)
     by_square = tl.where(r0 > 0, by_b, 0.0) + direct * r0 * bend
-    return by_a, by_b, by_square, by_gram, own
+    return by_a, by_b, by_square, by_gram, direct * rest * none
 
 
 @triton.jit
 def backward(
     gradient, gram, products, inside, total, size, squares, level, mean, log_sum, mask, to_gram, shares, to_total, own,
-    n, draws, tiles, GIBBS: tl.constexpr, MASKED: tl.constexpr, I: tl.constexpr,
+    n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr,
 ):  # fmt: skip
     """Of a block of pairs with i <= j: the gradient of g_ij and its mirror image, and its part of all other gradients.
 
@@ -89,16 +74,14 @@ def backward(
         twice = 2 * tl.load(gram + place, known, 0.0)
         qi, qj = tl.load(squares + i, i < n, 0.0), tl.load(squares + j, j < n, 0.0)
         slope = _slope(gradient, mask, game, i, j, place, known, n, MASKED)
-        average, logs = _weighing(mean, log_sum, slope, place, known, GIBBS)
+        average, logs = tl.load(mean + place, known, 0.0), tl.load(log_sum + place, known, float("inf"))
         each = tl.where(row < column, 0.5, 0.25)  # of 2 by_square
-        if not GIBBS:
-            slope = slope / draws
         sum_, sum_own = tl.zeros((I, I), tl.float32), tl.zeros((I, I), tl.float32)
         for k in range(draws):
             ci, gain_i = _side(products, inside, k, i, qi, n)
             cj, gain_j = _side(products, inside, k, j, qj, n)
             square, a, b = _context(tl.load(total + k), tl.load(size + k), ci, cj, gain_i, gain_j, twice)
-            by_a, by_b, by_square, direct, by_beta = _pulled(square, a, b, twice, slope, beta, average, logs, GIBBS)
+            by_a, by_b, by_square, direct, by_beta = _pulled(square, a, b, twice, slope, beta, average, logs)
             to_i, to_j = by_a - ci[:, None] * by_square, by_b - cj[None, :] * by_square
             sum_ += direct - cj[None, :] * to_i - ci[:, None] * by_b
             sum_own += by_beta

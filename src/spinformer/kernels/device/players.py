@@ -116,16 +116,17 @@ def _tangent(t, count, squares, pairs, scale):
 
 @triton.jit
 def scalars(
-    sums, inside, squares, scale, chances, counts, totals, sizes, out,
+    sums, inside, squares, scale, chances, counts, totals, sizes, out, tangents,
     n, d, draws, width, ROW: tl.constexpr, COUNTED: tl.constexpr, K: tl.constexpr, D: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
-    """Of one game: |S_k|^2, |C_k|, and with G, P and n the ten means of the control variate, SV's and BV's.
+    """Of one game: |S_k|^2, |C_k|, and with G, P and n the ten means of the control variate, SV's and BV's
 
-    chances: P(|T| = t) of BV, float64, in rows of `width`; ROW: which row is a game's; COUNTED: |C_k| is known.
+    And tangents, eight numbers for each coalition: a', b' and b_(t+1) for t = |C_k|, and for t = |C_k| - 1. chances:
+    P(|T| = t) of BV, float64, in rows of `width`; ROW: which row is a game's; COUNTED: |C_k| is known.
     """
     game = tl.program_id(0).to(tl.int64)
     k, column, i = tl.arange(0, K), tl.arange(0, D), tl.arange(0, N)
-    total, size = tl.zeros((K,), tl.float32), tl.zeros((K,), tl.float32)
+    total = tl.zeros((K,), tl.float32)
     for start in range(0, d, D):
         place = start + column
         keep = (k < draws)[:, None] & (place < d)[None, :]
@@ -134,18 +135,29 @@ def scalars(
     whole = tl.zeros((N,), tl.float64)
     for start in range(0, n, N):
         place = start + i
-        if not COUNTED:
-            keep = (k < draws)[:, None] & (place < n)[None, :]
-            size += tl.sum(tl.load(inside + (game * draws + k[:, None]) * n + place[None, :], keep, 0.0), 1)
         whole += tl.load(squares + game * n + place, place < n, 0.0).to(tl.float64)
     tl.store(totals + game * draws + k, total, k < draws)
-    if not COUNTED:
+    if COUNTED:
+        size = tl.load(sizes + game * draws + k, k < draws, 0.0)
+    else:
+        members = tl.zeros((K, N), tl.float32)
+        for start in range(0, n, N):
+            place = start + i
+            keep = (k < draws)[:, None] & (place < n)[None, :]
+            members += tl.load(inside + (game * draws + k[:, None]) * n + place[None, :], keep, 0.0)
+        size = tl.sum(members, 1)
         tl.store(sizes + game * draws + k, size, k < draws)
     last = k == draws - 1
     all_squares = tl.sum(whole, 0)
     all_pairs = tl.sum(tl.where(last, total.to(tl.float64), 0.0), 0) - all_squares
     count = tl.load(counts + game).to(tl.float64)
     sigma = tl.load(scale + game).to(tl.float64)
+    for less in tl.static_range(2):
+        change, bent, tilt = _tangent(size.to(tl.float64) - less, count, all_squares, all_pairs, sigma)
+        spot = tangents + (game * draws + k) * 8 + 3 * less
+        tl.store(spot, change.to(tl.float32), k < draws)
+        tl.store(spot + 1, bent.to(tl.float32), k < draws)
+        tl.store(spot + 2, tilt.to(tl.float32), k < draws)
     others = count - 1
     row = _row(tl.load(counts + game), game, ROW) * width
     zero = tl.zeros((N,), tl.float64)
@@ -186,42 +198,58 @@ def scalars(
 
 @triton.jit
 def _around(c, product, q, total, size):
-    """gain and u around T = C - i, for one coalition and a block of players."""
-    gain = q + 2 * (product - c * q)
-    square = tl.maximum(total - c * gain, 0.0)
-    return gain, tl.where(size - c > 0.5, square, 0.0)
+    """gain and u around T = C - i, for a block of coalitions and a block of players."""
+    gain = q[None, :] + 2 * (product - c * q[None, :])
+    square = tl.maximum(total[:, None] - c * gain, 0.0)
+    return gain, tl.where(size[:, None] - c > 0.5, square, 0.0)
+
+
+@triton.jit
+def _several(inside, products, totals, sizes, tangents, k, real, i, n):
+    """Of coalitions k: membership, S_k . v_i, |S_k|^2, |C_k|, and a', b' and b_(t+1) as each player meets them."""
+    known = real[:, None] & (i < n)[None, :]
+    place = k[:, None] * n + i[None, :]
+    c, product = tl.load(inside + place, known, 0.0), tl.load(products + place, known, 0.0)
+    total, size = tl.load(totals + k, real, 0.0), tl.load(sizes + k, real, 0.0)
+    out, spot = c < 0.5, tangents + k * 8
+    step = tl.where(out, tl.load(spot, real, 0.0)[:, None], tl.load(spot + 3, real, 0.0)[:, None])
+    bend = tl.where(out, tl.load(spot + 1, real, 0.0)[:, None], tl.load(spot + 4, real, 0.0)[:, None])
+    slope = tl.where(out, tl.load(spot + 2, real, 0.0)[:, None], tl.load(spot + 5, real, 0.0)[:, None])
+    return c, product, total, size, step, bend, slope
 
 
 @triton.jit
 def marginals(
-    inside, products, squares, totals, sizes, scale, counts, means, mask, result,
-    n, budget, MASKED: tl.constexpr, N: tl.constexpr,
+    inside, products, squares, totals, sizes, scale, tangents, means, mask, result,
+    n, budget, MASKED: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """SV and BV of a block of players: the mean of what the control variate misses, and its own index."""
     game = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * N + tl.arange(0, N)
     known = i < n
     draws = 2 * budget + 1
-    sigma, count = tl.load(scale + game), tl.load(counts + game).to(tl.float32)
+    sigma = tl.load(scale + game)
     means += game * 16
+    inside += game * draws * n
+    products += game * draws * n
+    totals += game * draws
+    sizes += game * draws
+    tangents += game * draws * 8
     all_squares, all_pairs = tl.load(means + 10), tl.load(means + 11)
     q = tl.load(squares + game * n + i, known, 0.0)
-    across = tl.load(products + (game * draws + 2 * budget) * n + i, known, 0.0) - q
+    across = tl.load(products + 2 * budget * n + i, known, 0.0) - q
     for index in tl.static_range(2):
         rest = tl.zeros((N,), tl.float32)
-        for draw in range(budget):
-            k = index * budget + draw
-            c = tl.load(inside + (game * draws + k) * n + i, known, 0.0)
-            product = tl.load(products + (game * draws + k) * n + i, known, 0.0)
-            total, size = tl.load(totals + game * draws + k), tl.load(sizes + game * draws + k)
+        for start in range(0, budget, K):
+            draw = start + tl.arange(0, K)
+            real = draw < budget
+            c, product, total, size, step, bend, slope = _several(
+                inside, products, totals, sizes, tangents, index * budget + draw, real, i, n
+            )
             gain, square = _around(c, product, q, total, size)
             low, high = tl.sqrt(square), tl.sqrt(tl.maximum(square + gain, 0.0))
-            step0, bend0, slope0 = _tangent(size, count, all_squares, all_pairs, sigma)
-            step1, bend1, slope1 = _tangent(size - 1, count, all_squares, all_pairs, sigma)
-            out = c < 0.5
-            step, bend = tl.where(out, step0, step1), tl.where(out, bend0, bend1)
-            slope = tl.where(out, slope0, slope1)
-            rest += sigma * gain * _inverse(low + high) - (step + bend * square + slope * gain)
+            missed = sigma * gain * _inverse(low + high) - (step + bend * square + slope * gain)
+            rest += tl.sum(tl.where(real[:, None], missed, 0.0), 0)
         c0, c1, c2 = tl.load(means + 5 * index), tl.load(means + 5 * index + 1), tl.load(means + 5 * index + 2)
         c3, c4 = tl.load(means + 5 * index + 3), tl.load(means + 5 * index + 4)
         closed = c0 + c1 * (all_squares - q) + c2 * (all_pairs - 2 * across) + c3 * q + 2 * c4 * across

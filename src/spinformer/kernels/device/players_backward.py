@@ -3,16 +3,16 @@
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.players import _around, _inverse, _level, _row, _tangent
+from spinformer.kernels.device.players import _around, _inverse, _level, _row, _several, _tangent
 
 FLOOR = tl.constexpr(1e-2)
 
 
 @triton.jit
 def marginals_backward(
-    gradient, to_given, inside, products, squares, totals, sizes, scale, counts, means, mask,
+    gradient, to_given, inside, products, squares, totals, sizes, scale, tangents, means, mask,
     to_products, to_squares, to_totals, parts, closed_parts,
-    n, budget, blocks, MASKED: tl.constexpr, GIVEN: tl.constexpr, N: tl.constexpr,
+    n, budget, blocks, MASKED: tl.constexpr, GIVEN: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Of a block of players: gradients of their products and squares, and their part in those of the game's numbers.
 
@@ -24,11 +24,16 @@ def marginals_backward(
     i = block * N + tl.arange(0, N)
     known = i < n
     draws = 2 * budget + 1
-    sigma, count = tl.load(scale + game), tl.load(counts + game).to(tl.float32)
+    sigma = tl.load(scale + game)
     means += game * 16
-    all_squares, all_pairs = tl.load(means + 10), tl.load(means + 11)
+    inside += game * draws * n
+    products += game * draws * n
+    to_products += game * draws * n
+    totals += game * draws
+    sizes += game * draws
+    tangents += game * draws * 8
     q = tl.load(squares + game * n + i, known, 0.0)
-    across = tl.load(products + (game * draws + 2 * budget) * n + i, known, 0.0) - q
+    across = tl.load(products + 2 * budget * n + i, known, 0.0) - q
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + game * n + i, known, 0).to(tl.float32)
@@ -36,50 +41,48 @@ def marginals_backward(
     place = game * blocks + block
     for index in tl.static_range(2):
         g = tl.load(gradient + (game * 2 + index) * n + i, known, 0.0) * keep
-        e = g / budget
-        for draw in range(budget):
-            k = index * budget + draw
-            c = tl.load(inside + (game * draws + k) * n + i, known, 0.0)
-            product = tl.load(products + (game * draws + k) * n + i, known, 0.0)
-            total, size = tl.load(totals + game * draws + k), tl.load(sizes + game * draws + k)
+        for start in range(0, budget, K):
+            draw = start + tl.arange(0, K)
+            k, real = index * budget + draw, draw < budget
+            c, product, total, size, step, bend, slope = _several(
+                inside, products, totals, sizes, tangents, k, real, i, n
+            )
+            e = tl.where(real, 1.0 / budget, 0.0)[:, None] * g[None, :]
             gain, square = _around(c, product, q, total, size)
             low, high = tl.sqrt(square), tl.sqrt(tl.maximum(square + gain, 0.0))
-            step0, bend0, slope0 = _tangent(size, count, all_squares, all_pairs, sigma)
-            step1, bend1, slope1 = _tangent(size - 1, count, all_squares, all_pairs, sigma)
-            out = c < 0.5
-            bend, slope = tl.where(out, bend0, bend1), tl.where(out, slope0, slope1)
             half_high, half_low = 0.5 * _inverse(high), 0.5 * _inverse(low)
             both = (low > 0) & (high > 0)
             by_square = tl.where(both, -gain * 0.5 * _inverse(high * low * (high + low)), half_high - half_low)
             to_gain = e * (sigma * half_high - slope)
             to_square = tl.where(low > 0, e * (sigma * by_square - bend), 0.0)
             to_gain -= c * to_square
-            sum_squares += (1 - 2 * c) * to_gain
+            sum_squares += tl.sum((1 - 2 * c) * to_gain, 0)
             to_product = 2 * to_gain
+            there = real[:, None] & known[None, :]
             if GIVEN:
                 if index == 1:
-                    to_product += tl.load(to_given + (game * budget + draw) * n + i, known, 0.0)
-            tl.store(to_products + (game * draws + k) * n + i, to_product, known)
-            tl.store(to_totals + place * draws + k, tl.sum(to_square, 0))
-            outside = tl.where(out, e, 0.0)
+                    to_product += tl.load(to_given + (game * budget + draw[:, None]) * n + i[None, :], there, 0.0)
+            tl.store(to_products + k[:, None] * n + i[None, :], to_product, there)
+            tl.store(to_totals + place * draws + k, tl.sum(to_square, 1), real)
+            outside = tl.where(c < 0.5, e, 0.0)
             within = e - outside
             spot = parts + (place * 2 * budget + k) * 8
-            tl.store(spot, tl.sum(outside, 0))
-            tl.store(spot + 1, tl.sum(outside * square, 0))
-            tl.store(spot + 2, tl.sum(outside * gain, 0))
-            tl.store(spot + 3, tl.sum(within, 0))
-            tl.store(spot + 4, tl.sum(within * square, 0))
-            tl.store(spot + 5, tl.sum(within * gain, 0))
-            tl.store(spot + 6, tl.sum(e * gain * _inverse(low + high), 0))
+            tl.store(spot, tl.sum(outside, 1), real)
+            tl.store(spot + 1, tl.sum(outside * square, 1), real)
+            tl.store(spot + 2, tl.sum(outside * gain, 1), real)
+            tl.store(spot + 3, tl.sum(within, 1), real)
+            tl.store(spot + 4, tl.sum(within * square, 1), real)
+            tl.store(spot + 5, tl.sum(within * gain, 1), real)
+            tl.store(spot + 6, tl.sum(e * gain * _inverse(low + high), 1), real)
         c1, c2 = tl.load(means + 5 * index + 1), tl.load(means + 5 * index + 2)
         c3, c4 = tl.load(means + 5 * index + 3), tl.load(means + 5 * index + 4)
         sum_squares += g * (c3 - c1)
         sum_across += g * (2 * c4 - 2 * c2)
-        spot = closed_parts + place * 8 + 3 * index
-        tl.store(spot, tl.sum(g, 0))
-        tl.store(spot + 1, tl.sum(g * q, 0))
-        tl.store(spot + 2, tl.sum(g * across, 0))
-    tl.store(to_products + (game * draws + 2 * budget) * n + i, sum_across, known)
+        closed = closed_parts + place * 8 + 3 * index
+        tl.store(closed, tl.sum(g, 0))
+        tl.store(closed + 1, tl.sum(g * q, 0))
+        tl.store(closed + 2, tl.sum(g * across, 0))
+    tl.store(to_products + 2 * budget * n + i, sum_across, known)
     tl.store(to_squares + game * n + i, sum_squares - sum_across, known)
 
 

@@ -49,7 +49,7 @@ def forward(
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix = _matrix(couplings, n, N, FORM)
+    matrix, extra = _matrix(couplings, couplings, n, 1, 1, N, 1, ROWS, FORM)
     phi = tl.load(values + sample * 2 * n + i, known, 0.0)
     beta = tl.load(values + (sample * 2 + 1) * n + i, known, 0.0)
     phi_sum, beta_sum = tl.sum(tl.abs(phi), 0), tl.sum(tl.abs(beta), 0)
@@ -58,8 +58,8 @@ def forward(
     count = tl.load(counts + sample).to(tl.float32)
     field = tl.load(gain + sample) * (count * (low + lam * (high - low)) - 1) * keep
     unit = _unit_of(matrix, couplings, n, N, ROWS, FORM)
-    x = _leading(matrix, couplings, couplings, couplings, scratch, 1 / unit, n, 1, N, 1, ROWS, FORM)
-    y = _product(matrix, couplings, couplings, couplings, scratch, x, n, 1, N, 1, ROWS, FORM)
+    x = _leading(matrix, extra, couplings, couplings, couplings, scratch, 1 / unit, n, 1, 1, N, 1, ROWS, FORM)
+    y = _product(matrix, extra, couplings, couplings, couplings, scratch, x, n, 1, 1, N, 1, ROWS, FORM)
     scaled = y / unit
     size = tl.sqrt(tl.sum(scaled * scaled, 0)) * unit
     warm = tl.load(temperature + sample)
@@ -67,7 +67,8 @@ def forward(
     strength = share * tl.load(part + sample) * warm / (share * size + softness)
     zero = tl.zeros((N,), tl.float32)
     m, worst, taken = _iterate(
-        matrix, couplings, couplings, couplings, scratch, scratch, field / warm, strength / warm, keep, zero, n, 1,
+        matrix, extra, couplings, couplings, couplings, scratch, scratch, field / warm, strength / warm, keep,
+        zero, n, 1, 1,
         max_steps, 0, damping, tol, N, 1, ROWS, FORM, ANDERSON, False,
     )  # fmt: skip
     tl.store(fields + sample * n + i, field, known)
@@ -101,14 +102,15 @@ def backward(
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix = _matrix(couplings, n, N, FORM)
+    matrix, extra = _matrix(couplings, couplings, n, 1, 1, N, 1, ROWS, FORM)
     warm, strength = tl.load(temperature + sample), tl.load(factor + sample)
     field = tl.load(fields + sample * n + i, known, 0.0)
     m = tl.load(state + sample * n + i, known, 0.0)
     g = tl.load(to_state + sample * n + i, known, 0.0)
     arrived = tl.load(residual + sample) <= tol
     pulled, moved, good = _pulled(
-        matrix, couplings, couplings, couplings, scratch, g, m, field / warm, strength / warm, keep, arrived, n, 1,
+        matrix, extra, couplings, couplings, couplings, scratch, g, m, field / warm, strength / warm, keep,
+        arrived, n, 1, 1,
         N, 1, ROWS, FORM,
     )  # fmt: skip
     along = pulled / warm  # the gradient of h + J m

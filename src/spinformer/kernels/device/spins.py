@@ -1,7 +1,8 @@
 """Iterations over the spins of a sample in one program: the mean field, and back through its steps.
 
-Couplings come in one of three forms: RESIDENT, a matrix that stays on chip; STREAMED, a matrix that is read again for
-every product; FACTORS, J = U diag(w) U' off the diagonal, read twice for every product.
+Couplings come in one of four forms: RESIDENT, a matrix that stays on chip; STREAMED, a matrix that is read again for
+every product; FACTORS, J = U diag(w) U' off the diagonal, read twice for every product; NARROW, the same where the
+first `split` columns of U are numbers of 16 bits, and all of it stays on chip.
 """
 
 import triton
@@ -10,6 +11,7 @@ import triton.language as tl
 RESIDENT = tl.constexpr(0)
 STREAMED = tl.constexpr(1)
 FACTORS = tl.constexpr(2)
+NARROW = tl.constexpr(3)
 RIDGE = tl.constexpr(1e-6)
 SLOTS = tl.constexpr(8)  # the power of two above WINDOW, and the steps of Lanczos' method
 TINY = tl.constexpr(1.2e-38)
@@ -23,19 +25,28 @@ def _tanh(x):
 
 
 @triton.jit
-def _matrix(couplings, n, N: tl.constexpr, FORM: tl.constexpr):
-    """The couplings on chip, or nothing."""
+def _matrix(
+    couplings, narrow, n, rank, split,
+    N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
+):  # fmt: skip
+    """The couplings on chip, in two parts, or nothing."""
     i = tl.arange(0, N)
     if FORM == RESIDENT:
         inside = (i < n)[:, None] & (i < n)[None, :]
-        return tl.load(couplings + i[:, None] * n + i[None, :], inside, 0.0)
+        return tl.load(couplings + i[:, None] * n + i[None, :], inside, 0.0), 0.0
+    elif FORM == NARROW:
+        column, k = tl.arange(0, R), tl.arange(0, ROWS)
+        inside = (i < n)[:, None] & (column < split)[None, :]
+        first = tl.load(narrow + i[:, None] * split + column[None, :], inside, 0.0)
+        inside = (i < n)[:, None] & (k < rank - split)[None, :]
+        return first, tl.load(couplings + i[:, None] * rank + split + k[None, :], inside, 0.0)
     else:
-        return 0.0
+        return 0.0, 0.0
 
 
 @triton.jit
 def _product(
-    matrix, couplings, weights, diagonal, scratch, x, n, rank,
+    matrix, extra, couplings, weights, diagonal, scratch, x, n, rank, split,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
 ):  # fmt: skip
     """J x. scratch: room for n numbers, this sample's own."""
@@ -46,12 +57,18 @@ def _product(
         for start in range(0, n, ROWS):
             row = start + tl.arange(0, ROWS)
             inside = (row < n)[:, None] & (i < n)[None, :]
-            tile = tl.load(couplings + row[:, None] * n + i[None, :], inside, 0.0)
+            tile = tl.load(couplings + row[:, None] * n + i[None, :], inside, 0.0).to(tl.float32)
             tl.store(scratch + row, tl.sum(tile * x[None, :], 1), row < n)
         tl.debug_barrier()
         result = tl.load(scratch + i, i < n, 0.0)
         tl.debug_barrier()
         return result
+    elif FORM == NARROW:
+        column, k = tl.arange(0, R), tl.arange(0, ROWS)
+        inner = tl.sum(matrix.to(tl.float32) * x[:, None], 0) * tl.load(weights + column, column < split, 0.0)
+        more = tl.sum(extra * x[:, None], 0) * tl.load(weights + split + k, k < rank - split, 0.0)
+        image = tl.sum(matrix.to(tl.float32) * inner[None, :], 1) + tl.sum(extra * more[None, :], 1)
+        return image - tl.load(diagonal + i, i < n, 0.0) * x
     else:
         column = tl.arange(0, R)
         tl.store(scratch + i, x, i < n)
@@ -100,7 +117,7 @@ def _mixing_weights(gram, depth):
 
 @triton.jit
 def _iterate(
-    matrix, couplings, weights, diagonal, scratch, path, field, strength, keep, m, n, rank,
+    matrix, extra, couplings, weights, diagonal, scratch, path, field, strength, keep, m, n, rank, split,
     max_steps, least_steps, damping, tol,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
     ANDERSON: tl.constexpr, KEEP: tl.constexpr,
@@ -110,7 +127,7 @@ def _iterate(
     known = i < n
     if KEEP:
         tl.store(path + i, m, known)
-    image = _product(matrix, couplings, weights, diagonal, scratch, m, n, rank, N, R, ROWS, FORM)
+    image = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
     gap = _tanh(field + strength * image) * keep - m
     worst = tl.max(tl.abs(gap), 0)
     slot = tl.arange(0, SLOTS)
@@ -135,7 +152,7 @@ def _iterate(
         count += 1
         if KEEP:
             tl.store(path + count * n + i, m, known)
-        image = _product(matrix, couplings, weights, diagonal, scratch, m, n, rank, N, R, ROWS, FORM)
+        image = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
         gap = _tanh(field + strength * image) * keep - m
         worst = tl.max(tl.abs(gap), 0)
     return m, worst, count
@@ -143,8 +160,8 @@ def _iterate(
 
 @triton.jit
 def solve(
-    fields, couplings, weights, diagonal, cold, start, mask, scratch, state, residual, steps, path,
-    n, rank, max_steps, least_steps, damping, tol,
+    fields, couplings, weights, diagonal, narrow, cold, start, mask, scratch, state, residual, steps, path,
+    n, rank, split, max_steps, least_steps, damping, tol,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
     ANDERSON: tl.constexpr, MASKED: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
@@ -152,8 +169,9 @@ def solve(
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
-    size = n if FORM != FACTORS else rank
+    size = n if FORM < FACTORS else rank
     couplings += sample * n * size
+    narrow += sample * n * split
     weights += sample * rank
     diagonal += sample * n
     scratch += sample * n
@@ -162,11 +180,11 @@ def solve(
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix = _matrix(couplings, n, N, FORM)
+    matrix, extra = _matrix(couplings, narrow, n, rank, split, N, R, ROWS, FORM)
     m = tl.load(start + sample * n + i, known, 0.0)
     m, worst, count = _iterate(
-        matrix, couplings, weights, diagonal, scratch, path + sample * (max_steps + 1) * n, field, beta, keep, m,
-        n, rank,
+        matrix, extra, couplings, weights, diagonal, scratch, path + sample * (max_steps + 1) * n, field, beta, keep, m,
+        n, rank, split,
         max_steps, least_steps, damping, tol, N, R, ROWS, FORM, ANDERSON, KEEP,
     )  # fmt: skip
     tl.store(state + sample * n + i, m, known)
@@ -176,16 +194,17 @@ def solve(
 
 @triton.jit
 def through_steps(
-    gradient, fields, couplings, weights, diagonal, cold, mask, scratch, path, steps, inner,
-    to_fields, to_start, to_cold, n, rank, max_steps, damping,
+    gradient, fields, couplings, weights, diagonal, narrow, cold, mask, scratch, path, steps, inner,
+    to_fields, to_start, to_cold, n, rank, split, max_steps, damping,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
     """The gradient through damped steps, last to first. inner: that of cold (h + J m_t) at each step, (B, steps, n)."""
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
-    size = n if FORM != FACTORS else rank
+    size = n if FORM < FACTORS else rank
     couplings += sample * n * size
+    narrow += sample * n * split
     weights += sample * rank
     diagonal += sample * n
     scratch += sample * n
@@ -194,7 +213,7 @@ def through_steps(
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix = _matrix(couplings, n, N, FORM)
+    matrix, extra = _matrix(couplings, narrow, n, rank, split, N, R, ROWS, FORM)
     g = tl.load(gradient + sample * n + i, known, 0.0)
     sum_fields, sum_cold = tl.zeros((N,), tl.float32), 0.0
     count = tl.load(steps + sample).to(tl.int32)
@@ -203,12 +222,13 @@ def through_steps(
         a = tl.zeros((N,), tl.float32)
         if t < count:
             m = tl.load(path + (sample * (max_steps + 1) + t) * n + i, known, 0.0)
-            whole = field + _product(matrix, couplings, weights, diagonal, scratch, m, n, rank, N, R, ROWS, FORM)
+            image = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
+            whole = field + image
             spin = _tanh(beta * whole) * keep
             a = damping * (1 - spin * spin) * keep * g
             sum_fields += a
             sum_cold += tl.sum(a * whole, 0)
-            pulled = _product(matrix, couplings, weights, diagonal, scratch, a, n, rank, N, R, ROWS, FORM)
+            pulled = _product(matrix, extra, couplings, weights, diagonal, scratch, a, n, rank, split, N, R, ROWS, FORM)
             g = (1 - damping) * g + beta * pulled
         tl.store(inner + (sample * max_steps + t) * n + i, a, known)
     tl.store(to_fields + sample * n + i, beta * sum_fields, known)
