@@ -2,8 +2,8 @@
 
 `draw` makes docs/figures/exactness-NAME.svg from every research/results/exactness-NAME.json of several groundings, with
 the peers of exactness-NAME-peers.json where that exists (`python -m research.tools.draw`). `spinformer reproduce
-grounding --stage exact` and `--stage peers` write them: an outcome has `runs`, one for each grounding, over which errors
-are averaged.
+grounding --stage exact` and `--stage peers` write them: an outcome has `runs`, one for each grounding, over which
+errors are averaged.
 """
 
 from collections.abc import Sequence
