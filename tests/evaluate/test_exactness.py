@@ -268,20 +268,24 @@ def test_the_documents_tables_and_pictures(tmp_path):
     pytest.importorskip("matplotlib")
     from research.reports import exactness
 
-    for name, count in (("a", 1), ("b", 3)):
-        outcome = {"runs": [{"seed": seed, "exactness": {**drawn(), "peers": {}}} for seed in range(count)]}
+    for name, count in (("a", 2), ("b", 3), ("one", 1)):
+        given = {"source": "texts.jsonl.gz", **drawn(), "peers": {}}
+        outcome = {"runs": [{"seed": seed, "exactness": given} for seed in range(count)]}
         records.write(f"exactness-{name}", outcome, command="spinformer", config={}, directory=tmp_path)
     rivals = {"runs": [{"peers": drawn()["peers"], "absent": {}}]}
     records.write("exactness-b-peers", rivals, command="spinformer", config={}, directory=tmp_path)
     paths = exactness.draw(tmp_path, tmp_path / "figures")
-    assert [path.name for path in paths] == ["exactness-a.svg", "exactness-b.svg"]
-    assert len(paths[1].read_bytes()) > len(paths[0].read_bytes())  # it has the peers, and says that it is a mean
+    assert [path.name for path in paths] == ["exactness-a.svg", "exactness-b.svg"]  # of several groundings
+    assert len(paths[1].read_bytes()) > len(paths[0].read_bytes())  # it has the peers
     assert exactness.joined("exactness-a", tmp_path)[0]["peers"] == {}
     assert [run["peers"] for run in exactness.joined("exactness-b", tmp_path)] == [drawn()["peers"]] * 3
-    one, three = (exactness.ours(records.read(f"exactness-{name}", tmp_path)) for name in "ab")
+    one, three = (exactness.ours(records.read(f"exactness-{name}", tmp_path)) for name in ("one", "b"))
     assert "| `shapley` | 64 | 0.100 | 95.0% | 0.300 | 95.0% | 1e-07 |  |" in one
     assert "| `shapley` | 64 | 0.100 ± 0.000 | 95.0% | 0.300 ± 0.000 | 95.0% | 1e-07 |  |" in three
     assert "| `shapley`, `until=0.1` | 77 | 0.090 ± 0.000 | 95.0% |  |  | 1e-07 | 96% |" in three
+    kinds = exactness.kinds(records.read("exactness-one", tmp_path), records.read("exactness-one", tmp_path))
+    assert kinds.count("`passes=64` | 64 | 0.100 | 95.0% | 0.300 | 95.0% |  |") == 2
+    assert kinds.count("`until=0.1` | 77 | 0.090 | 95.0% |  |  | 96% |") == 2
     others = exactness.peers(records.read("exactness-b-peers", tmp_path))
     assert "| KernelSHAP | words | 0.400 | 0.200 |" in others
     assert "| KernelSHAPIQ | pairs | 2.000 |  |" in others

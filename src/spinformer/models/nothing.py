@@ -1,8 +1,10 @@
 """What a classifier says of texts without any of their words: v(nothing), from which Shapley values start.
 
-Of a text only the special tokens are left, at their positions, so texts of the same length are then alike. Each kind is
-asked about once, alone: the answer does not depend on what else was asked. A pass over few tokens takes nearly as long
-as one over a short text, so for one short text it is the second row of the pass over the text itself.
+Of a text only the special tokens are left, at their positions, so texts of the same length are then alike, and each
+kind is asked about once. Where hidden tokens are left out of a pass, all kinds of a batch go through the model at once,
+a few tokens each. Else each kind takes a pass of its own, of the full length, and its answer is kept. A pass over few
+tokens takes nearly as long as one over a short text, so for one short text it is the second row of the pass over the
+text itself.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,7 @@ class Nothing:
 
     @torch.no_grad()
     def __call__(self, classifier: "MaskedClassifier", words: Words) -> Tensor:
-        """One pass for each kind of text that was not asked about before, which `classifier.passes` does not count."""
+        """Passes for the kinds of these texts, which `classifier.passes` does not count."""
         before = classifier.passes
         answers = self._ask(classifier, words)
         classifier.passes = before
@@ -40,15 +42,21 @@ class Nothing:
             rows = torch.arange(len(words.counts))
             return classifier.row_probabilities(words, rows, nothing.expand(len(rows), -1))
         _decide(classifier, words)
+        kinds, first = _kinds(words), dict[bytes, int]()
+        for row, kind in enumerate(kinds):
+            first.setdefault(kind, row)
+        if classifier.packs:
+            rows = torch.tensor(list(first.values()))
+            answers = classifier.row_probabilities(words, rows, nothing.expand(len(rows), -1))
+            place = {kind: number for number, kind in enumerate(first)}
+            return answers[[place[kind] for kind in kinds]]
         weights = _state_of(classifier.model)
         if weights != self._weights or len(self._known) > KEPT:
             self._known, self._weights = {}, weights
-        answers = []
-        for row, kind in enumerate(_kinds(words)):
-            if kind not in self._known:
+        for kind, row in first.items():
+            if kind not in self._known:  # alone: what is kept must not depend on what else was asked
                 self._known[kind] = classifier.row_probabilities(words, torch.tensor([row]), nothing)[0]
-            answers.append(self._known[kind])
-        return torch.stack(answers)
+        return torch.stack([self._known[kind] for kind in kinds])
 
     @torch.no_grad()
     def beside(self, classifier: "MaskedClassifier", words: Words) -> dict[str, Tensor] | None:
