@@ -19,12 +19,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from spinformer._base import checks
 from spinformer._base.progress import progress
 from spinformer._base.threads import thread_map
 from spinformer.data.words import Words
 from spinformer.explain.scoring import text_seed
 from spinformer.games import Estimate, GameValues, estimate_all
 from spinformer.games.evidence import regress
+from spinformer.games.indices import INDICES
 from spinformer.games.selection import informative_design
 from spinformer.games.values import GAME_INDICES, player_weights
 from spinformer.models.game_head import GameHead
@@ -39,8 +41,9 @@ MIN_PASSES = 4
 SAMPLES, MORE_SAMPLES, MANY = 1024, 2048, 256
 # Passes between two steps of the progress bar, which shows after DELAY seconds.
 STEP, DELAY = 64, 2.0
-# How much wider intervals are than the Gaussian process says, where no held-out texts told.
-WIDENING = 1.3
+# How much wider intervals of words and of pairs are than the Gaussian process says, where no held-out texts told; those
+# of words more where there are fewer passes than so many for each word.
+WIDENING, PAIR_WIDENING, FEW = 1.3, 1.2, 3
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,8 @@ def refine(
     A text whose 2^n coalitions fit is enumerated, and its values are exact. The standard errors of the result say what
     was reached.
     """
-    if passes and passes < MIN_PASSES:
-        raise ValueError(f"expected at least {MIN_PASSES} passes; got {passes}")
+    if passes:
+        checks.at_least("passes", passes, MIN_PASSES)
     counts, start = words.counts.tolist(), time.monotonic()
     full = value_of(probabilities, classes).tolist()
     texts = [
@@ -186,9 +189,17 @@ def _regress(text: _Text, scale: float | None) -> GameValues:
     return regress(text.asked, text.answers - text.predicted, weights=text.weights, scale=scale)
 
 
-def _widening(index: str, head: GameHead | None, passes: int) -> float:
-    """What held-out texts say about the standard errors that so many passes leave."""
-    return WIDENING if head is None or head.misfit is None else head.misfit.scales[index].left_by(passes)
+def _widening(index: str, head: GameHead | None, text: _Text) -> float:
+    """What held-out texts say about the standard errors that the passes of a text leave; without any, w max(1, f)^1/3
+
+    w: WIDENING or PAIR_WIDENING; f: FEW n / K, of n words after K passes, and 1 for pairs.
+    """
+    passes = len(text.answers)
+    if head is not None and head.misfit is not None:
+        return head.misfit.scales[index].left_by(passes)
+    if INDICES[index].pairwise:
+        return PAIR_WIDENING
+    return WIDENING * max(1.0, FEW * text.players / passes) ** (1 / 3)
 
 
 def _largest_error(text: _Text, indices: Sequence[str], head: GameHead | None) -> float:
@@ -199,7 +210,7 @@ def _largest_error(text: _Text, indices: Sequence[str], head: GameHead | None) -
     assert text.found is not None
     largest = 0.0
     for name in indices:
-        left = _widening(name, head, len(text.answers)) * text.found.by_index[name].stderr
+        left = _widening(name, head, text) * text.found.by_index[name].stderr
         if text.game is not None:
             left = torch.hypot(left, text.game.by_index[name].stderr.double())
         largest = max(largest, float(left.max()))
@@ -213,7 +224,7 @@ def _collect(texts: Sequence[_Text], width: int, head: GameHead | None) -> Refin
     for name in GAME_INDICES:
         columns: list[list[Tensor]] = [[], [], [], []]
         for text in texts:
-            for column, part in zip(columns, _sum(text, name, _widening(name, head, len(text.answers))), strict=True):
+            for column, part in zip(columns, _sum(text, name, _widening(name, head, text)), strict=True):
                 column.append(functional.pad(part.float(), [0, width - text.players] * (part.dim() - 1)))
         values, stderr, misfit[name], ess = (torch.cat(column) for column in columns)
         parts[name] = Estimate(values, stderr, ess, budget)
