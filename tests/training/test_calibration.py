@@ -101,6 +101,7 @@ class OffGames:
     easier: float
     vectors: Tensor | None
     tolerance: float = TOLERANCE
+    empty: Tensor | None = None
 
     @property
     def mask(self) -> Tensor:

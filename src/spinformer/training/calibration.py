@@ -1,6 +1,7 @@
 """Measure, on texts that a game head was not trained on, how far its values are from the classifier's own."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -66,6 +67,8 @@ def measure_misfit(
 ) -> Misfit:
     """The scale of the errors of every index (`spinformer.models.misfit.ErrorScale`), and the fit of v(C).
 
+    The game is asked as an explanation asks it: v of no words is the classifier's own.
+
     Some texts (`fully`), drawn at random, are asked `passes` times; what they say of the classifier's own values, mean
     and uncertainty, is compared with the game's. Which texts are hard for the game is learnt from the vectors of all
     (`learn_difficulty`); scales are fitted by likelihood, with the difficulty that the other texts tell of each.
@@ -84,7 +87,7 @@ def measure_misfit(
         all_passes = start < count
         part = texts.select(range(start, min(start + BATCH, count if all_passes else len(texts))))
         words = split_words(classifier.tokenizer, part, max_length).to(classifier.device)
-        games = head.games(classifier.model, words)
+        games = replace(head.games(classifier.model, words), empty=classifier.empty_probabilities(words))
         asked = ask(classifier, words, games, passes if all_passes else FEW, torch.tensor(seed), closely=all_passes)
         longest = max(longest, *words.counts.tolist())
         for text in asked:

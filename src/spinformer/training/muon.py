@@ -77,7 +77,7 @@ def optimizers_of(weights: Sequence[nn.Parameter], rate: float, decay: float, *,
     matrices = [weight for weight in weights if muon and is_matrix(weight)]
     known = set(map(id, matrices))
     others = [weight for weight in weights if id(weight) not in known]
-    fused = all(weight.is_cuda for weight in others)
+    fused = all(weight.device.type in ("cpu", "cuda") for weight in others)
     found: dict[str, Optimizer] = {"adamw": torch.optim.AdamW(others, lr=rate, weight_decay=decay, fused=fused)}
     if matrices:
         found["muon"] = Muon(matrices, MATRIX_RATE * rate, decay)
