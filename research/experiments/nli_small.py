@@ -238,7 +238,8 @@ def _train(name: str, plan: Plan) -> tuple[Path, dict[str, Any]]:
     output, recipe = plan.runs / f"trained-{name}", plan.recipe(name)
     begun = (output / RECIPE).is_file() and json_object(output / RECIPE) == json.loads(json.dumps(recipe.to_dict()))
     if not begun:
-        shutil.rmtree(output, ignore_errors=True)
+        for folder in (output, plan.runs / f"grounded-{name}"):
+            shutil.rmtree(folder, ignore_errors=True)
     elif (output / RECORD).is_file():
         return output, json_object(output / RECORD)
     return output, train_classifier(recipe, output, resume=begun, quiet=True)

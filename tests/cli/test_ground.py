@@ -9,7 +9,7 @@ pytest.importorskip("transformers")
 
 from transformers import BertForSequenceClassification
 
-from spinformer.cli import main
+from spinformer.cli import main, parse
 from spinformer.explain import Explainer
 from spinformer.models.game_head import GameHead, GameHeadConfig
 from tests.tiny import NLI, bert, save_rows, tokenizer
@@ -59,6 +59,27 @@ def test_a_game_from_a_stream(model, texts, capsys):
     assert f"the game is in {model / 'game'}" in shown
 
 
+def test_how_many_are_held_out(texts):
+    """By default as many as `hold_out` holds out; without --limit, all other texts are learnt from."""
+    from spinformer.cli import ground as command
+
+    for options, learnt, held in (([], 36, 4), (["--limit", "19"], 18, 1), (["--held-out", "39"], 1, 39)):
+        args = parse(["ground", "MODEL", str(texts), *options])
+        training, held_out = command._split(args)
+        assert (len(training), len(held_out)) == (learnt, held)
+    assert command._split(parse(["ground", "MODEL", str(texts), "--limit", "9"]))[1] is None
+
+
+def test_too_few_texts_to_hold_some_out(model, tmp_path, capsys):
+    """None is: a report of an earlier game would be of another, and explanations say that nothing was measured."""
+    (model / "game").mkdir()
+    (model / "game" / "report.json").write_text("{}")
+    assert ground(model, save_rows(tmp_path / "few.jsonl", 9), "--epochs", 1) == 0
+    assert "fewer than 10 texts: none was held out, so how far the game" in capsys.readouterr().out
+    assert not (model / "game" / "report.json").exists()
+    assert "it was not measured" in Explainer.from_pretrained(model, device="cpu")("a man", "a dog").notes[0]
+
+
 def test_what_does_not_go_with_a_stream(model, texts, tmp_path, capsys):
     assert ground(model, texts, "--stream", "--limit", 20) == 2
     assert "--limit goes with texts in memory; got --limit 20 and --stream" in capsys.readouterr().err
@@ -99,8 +120,10 @@ def test_a_game_of_another_classifier_is_replaced(model, texts, capsys):
 def test_bad_input(model, texts, tmp_path, capsys):
     for words, message in (
         (("someone/model", texts), "someone/model is not a folder here; name one for the game head with --output"),
-        ((model, texts), "--held-out must be from 1 to 39, below the number of texts; got 200"),
-        ((model, texts, "--limit", 10, "--held-out", 10), "--held-out must be from 1 to 9"),
+        ((model, texts, "--limit", 10, "--held-out", 10), "--held-out must be below the number of texts, 10; got 10"),
+        ((model, texts, "--held-out", 0), "--held-out must be an integer of at least 1; got 0"),
+        ((model, texts, "--limit", 0), "--limit must be an integer of at least 1; got 0"),
+        ((model, texts, "--held-out", 200, "--gain", 2), "gain must be from 0 to 1; got 2"),
         ((model, tmp_path / "none.csv"), "none.csv"),
         ((model, texts, "--held-out", 8, "--epochs", -1), "epochs must be an integer of at least 0; got -1"),
         ((model, texts, "--held-out", 36), "expected at least one batch of 8 texts; got 4"),

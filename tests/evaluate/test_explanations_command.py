@@ -229,13 +229,21 @@ def test_any_classifier_without_a_game(folders, tmp_path, capsys):
     )
 
 
-def test_a_game_elsewhere_and_another_masking(folders, tmp_path, capsys):
+def test_a_game_elsewhere(folders, tmp_path, capsys):
     shutil.copytree(folders["grounded"] / "game", tmp_path / "head" / "game")
-    words = ["--count", "4", "--methods", "shapley", "--seeds", "0", "--masking", "delete"]
-    assert call(folders, "plain", *words, "--game", tmp_path / "head", "--name", "a", "--results", tmp_path) == 0
-    assert records.read("a", tmp_path)["config"]["masking"] == "delete"
+    words = ["--count", "4", "--methods", "shapley", "--seeds", "0", "--game", tmp_path / "head"]
+    assert call(folders, "plain", *words, "--name", "a", "--results", tmp_path) == 0
+    assert records.read("a", tmp_path)["config"]["masking"] == "attention"
     assert "fit of v(C)" in capsys.readouterr().out
     fails(capsys, folders, "plain", ["--game", tmp_path], "has no game head")
+
+
+def test_another_masking(folders, tmp_path, capsys):
+    words = ["--count", "4", "--seeds", "0", "--masking", "delete"]
+    named = ["--methods", "leave-one-out", "--name", "a", "--results", tmp_path]
+    assert call(folders, "plain", *words, *named) == 0
+    assert records.read("a", tmp_path)["config"]["masking"] == "delete"
+    fails(capsys, folders, "grounded", [*words, "--methods", "shapley"], "learnt with masking='attention'")
 
 
 def test_an_additive_explainer_trained_and_saved(folders, tmp_path):

@@ -10,11 +10,14 @@ import pytest
 import torch
 from transformers import BertForSequenceClassification
 
+from spinformer._base.choices import FORMATS
 from spinformer.cli import main
+from spinformer.data.sources import load_texts
 from spinformer.data.texts import Texts
 from spinformer.explain import Explainer
 from spinformer.explain.corpus import PART, explain_corpus
 from spinformer.explain.exchange import ROW
+from spinformer.explain.rows import load_explanations
 from tests.killed import killed_then
 from tests.tiny import WORDS, bert, tokenizer
 
@@ -119,6 +122,28 @@ def test_bad_input(explainer, texts, tmp_path):
         explain_corpus(explainer, texts, tmp_path / "out.jsonl", shard=(2, 2))
 
 
+def test_the_file_of_the_texts_is_not_overwritten(explainer, tmp_path):
+    """Not by another spelling of its path either, nor by a link."""
+    source, link = tmp_path / "in.jsonl", tmp_path / "link.jsonl"
+    source.write_text('{"text": "a man runs"}\n')
+    link.symlink_to(source)
+    read = load_texts(source, labelled=False)
+    for output in (source, link, tmp_path / "." / ".." / tmp_path.name / "in.jsonl"):
+        with pytest.raises(ValueError, match="output must not be a file that the texts were read from"):
+            explain_corpus(explainer, read, output)
+    assert source.read_text() == '{"text": "a man runs"}\n'
+    assert explain_corpus(explainer, read, tmp_path / "out.jsonl") is not None
+    assert explain_corpus(explainer, read, tmp_path / "out.jsonl") is not None
+
+
+def test_a_run_that_explains_nothing_leaves_nothing(explainer, texts, tmp_path):
+    for call in ({"target": "nope"}, {"method": "kernel-shap", "passes": 1}):
+        with pytest.raises(ValueError, match="must be"):
+            explain_corpus(explainer, texts, tmp_path / "new" / "out.jsonl", **call)
+    assert explain_corpus(explainer, texts.select([0, 1]), tmp_path / "new" / "out.jsonl", shard=(1, 2)) is None
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_explainer_survives_pickling(explainer):
     again = pickle.loads(pickle.dumps(explainer))
     assert again("the man sleeps").importance == explainer("the man sleeps").importance
@@ -132,6 +157,15 @@ class TestCommand:
         assert f"{COUNT} explanations" in capsys.readouterr().out
         with (tmp_path / "out.csv").open(newline="") as file:
             assert [row["text"] for row in csv.DictReader(file)] == list(texts.first)
+
+    @pytest.mark.parametrize("end", FORMATS)
+    def test_a_row_of_one_text(self, folder, tmp_path, end, capsys):
+        path = tmp_path / f"one{end}"
+        words = ["--method", "leave-one-out", "--pairs", "1", "--device", "cpu", "--output", str(path)]
+        assert main(["explain", str(folder), "the man sleeps", *words]) == 0
+        assert f"saved as {path}" in capsys.readouterr().out
+        (explained,) = load_explanations(path)
+        assert explained.texts == ("the man sleeps",)
 
     def test_a_page_on_all_texts(self, folder, texts, tmp_path, capsys):
         """From the rows of --output, and without it; a command that cannot write it says so before any work."""

@@ -149,6 +149,9 @@ def test_states_of_games(grounded, tmp_path, monkeypatch, capsys):
         assert main(grounded) == 130
     state = tmp_path / "model" / "game" / "state.pt"
     whole = state.read_bytes()
+    for more in ([], ["--seed", "1"]):  # not begun anew without a word
+        fails(capsys, [*grounded, *more], "holds a run that was stopped: --resume goes on with it; remove state.pt and")
+    assert state.read_bytes() == whole
     for damage, message in (
         (lambda s: s.pop("step"), "KeyError: 'step'"),
         (lambda s: s.update(step=99), "step must be from 0 to 8; got 99"),

@@ -46,7 +46,7 @@ def test_commands(data, tmp_path, capsys):
         f"evaluate {folder} {data[1]} --output {tmp_path / 'results'}",
         f"evaluate {folder} {data[1]} --explanations --count 2 --passes 16 --methods random leave-one-out --seeds 0"
         f" --output {tmp_path / 'faithful.json'}",
-        f"explain {folder} --file {data[1]} --limit 1 --passes 16 --output {tmp_path / 'report.html'}",
+        f"explain {folder} --file {data[1]} --limit 1 --passes 16 --html {tmp_path / 'report.html'}",
         f"train attractor --limit 64 --epochs 1 --patch 7 --output {tmp_path / 'net.safetensors'}",
         f"retrieve {tmp_path / 'net.safetensors'} --output {tmp_path / 'pictures'}",
     ]

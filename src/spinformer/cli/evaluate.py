@@ -23,6 +23,7 @@ from spinformer.cli.options import (
     add_device,
     add_max_length,
     add_model,
+    check_not_read,
     check_output_folder,
     names_list,
     short_name,
@@ -61,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the scores, and write the files that were named."""
     if args.name is not None:
         check_output_folder("--results", args.results)
+        check_not_read("--name", args.results / f"{args.name}.json", *args.data)
     if evaluate_explanations.is_requested(args):
         return evaluate_explanations.run(args)
     from spinformer.data.sources import load_texts

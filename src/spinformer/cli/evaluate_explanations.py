@@ -12,6 +12,7 @@ from spinformer._base.progress import remark
 from spinformer.cli import evaluate_exactness
 from spinformer.cli.options import (
     aligned,
+    check_not_read,
     check_output_file,
     check_pairs,
     method_summaries,
@@ -148,6 +149,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.output is not None and args.output.suffix != ".json":
         raise ValueError(f"--output with --explanations is a file that ends in .json; got {args.output}")
     check_output_file("--output", args.output)
+    read = (args.highlights, args.additive)
+    check_not_read("--output", args.output, *args.data, *(str(source) for source in read if source is not None))
     if args.methods and "additive-explainer" in args.methods and args.additive is None:
         raise ValueError("additive-explainer is learnt: name a saved one, or texts to train one on, with --additive")
 

@@ -3,15 +3,15 @@
 MODEL is any Hugging Face sequence classifier. With a game, which `spinformer ground` learns, it is explained from one
 forward pass; without a game, from 512 passes over masked texts (--passes). Without MODEL it is the one that the
 environment variable SPINFORMER_MODEL names, or "small", a classifier of sentence pairs that is part of this package.
-Blue words speak for the explained class, orange ones against it; without colours they are [+for] and [-against] it.
+Blue words speak for the explained class, orange ones against it; without colours they are [+word] and [-word].
 
 Try it:              spinformer explain "A man sleeps." "Nobody is awake."
 One text or pair:    spinformer explain MODEL "A man sleeps." "Nobody is awake." --html one.html
 Many, in one report: spinformer explain MODEL --file pairs.csv --html report.html --figures pictures
 A corpus:            spinformer explain MODEL texts.jsonl --output explained.parquet --overview page.html
 Plain lines:         spinformer explain MODEL reviews.txt --html report.html
-A corpus is read from JSONL, CSV, TSV, Parquet or plain lines (.txt: a text in each, or two with a tab between), and
-written as JSONL, CSV or Parquet, a row for each text.
+A corpus is read from JSONL (.jsonl, .json), CSV, TSV, Parquet or plain lines (.txt: a text in each, or two with a tab
+between), and written as JSONL, CSV or Parquet, a row for each text.
 Stopped, it goes on when the same command is given again; torchrun and accelerate share it among processes.
 """
 
@@ -27,14 +27,13 @@ from spinformer._base.choices import FORMATS, PAIRS, PlayerKind
 from spinformer._base.deferred import defer
 from spinformer._base.progress import progress, remark
 from spinformer.cli.collecting import is_own_process, no_collection
+from spinformer.cli.explain_files import check_outputs, names_texts, take_file, write
 from spinformer.cli.options import (
     MODEL_HELP,
     add_columns,
     add_device,
     add_max_length,
     aligned,
-    check_output_file,
-    check_output_folder,
     check_pairs,
     method_summaries,
     takes_color,
@@ -46,10 +45,8 @@ if TYPE_CHECKING:
     from spinformer.explain import Explainer, Explanation
     from spinformer.explain.inputs import CallOptions
 
-# Options of `Explainer` that are passed on where they are given.
 REPORTED = 50  # texts of a file that go into a report
-# How files of texts end.
-CORPORA = (".jsonl", ".csv", ".tsv", ".parquet", ".txt")
+# Options of `Explainer` that are passed on where they are given.
 MODEL_OPTIONS = ("game", "additive", "samples", "seconds", "temperature", "max_length", "seed")
 
 
@@ -104,9 +101,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--output",
         type=Path,
-        help="save the explanation as JSON; of a file, a folder of them, or a .jsonl, .csv or .parquet of rows",
+        help="save the explanation as JSON, of a file a folder of them; or rows, as .jsonl, .csv or .parquet",
     )
-    add("--pairs", type=int, default=PAIRS, help="strongest pairs in each row of a corpus (default %(default)s)")
+    add("--pairs", type=int, default=PAIRS, help="strongest pairs in each row (default %(default)s)")
     add("--game", type=Path, metavar="FOLDER", help="folder of the game, if it is not the model's own")
     add("--additive", type=Path, metavar="FOLDER", help="a saved additive explainer, for method additive-explainer")
     add("--samples", type=int, help="coalitions of the game behind its values (default: until their error is small)")
@@ -128,20 +125,10 @@ def run(args: argparse.Namespace) -> int:
         from spinformer.explain.render.text import colored_text
 
         _default_model(args)
-    if args.file is None and args.text_pair is None and args.text is not None and _is_file(args.text):
-        args.file, args.text = args.text, None
+    take_file(args)
+    check_outputs(args)
     rows = args.output is not None and args.output.suffix.lower() in FORMATS
-    corpus = args.file is not None and (rows or args.overview is not None)
-    for name in ("html", "overview"):
-        path = getattr(args, name)
-        if path is not None and path.suffix.lower() not in (".html", ".htm"):
-            raise ValueError(f"--{name} must name a file that ends in .html; got {path}")
-        check_output_file(f"--{name}", path)
-    if args.overview is not None and args.file is None:
-        raise ValueError("--overview is of the texts of a file; got one text")
-    check_output_folder("--figures", args.figures)
-    (check_output_file if corpus or args.file is None else check_output_folder)("--output", args.output)
-    if corpus:
+    if args.file is not None and (rows or args.overview is not None):
         return _run_corpus(args)
     texts = _texts(args, REPORTED)
     checks.at_least("--top", args.top, 1)
@@ -153,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         print(colored_text(explanation, color=color), flush=True)
         if args.file is None:
             print(f"\n{number_table(explanation, args.top, shutil.get_terminal_size().columns)}")
-    _write(args, explanations)
+    write(args, explanations)
     return 0
 
 
@@ -189,18 +176,10 @@ def _default_model(args: argparse.Namespace) -> None:
     from spinformer.models.shipped import default_model
 
     first = args.model
-    if first is not None and (args.text_pair is not None or (may_be_model(first) and not _is_file(first))):
+    if first is not None and (args.text_pair is not None or (may_be_model(first) and not names_texts(first))):
         return
     args.text, args.text_pair = first, args.text
     args.model = default_model()
-
-
-def _is_file(text: str) -> bool:
-    """Whether a text names a file of texts rather than being one; a FileNotFoundError where the file is missing."""
-    named = len(text) < 1000 and text.removesuffix(".gz").endswith(CORPORA)
-    if named and not Path(text).is_file() and len(text.split()) == 1:
-        raise FileNotFoundError(f"no file {text}")
-    return named and Path(text).is_file()
 
 
 def _run_corpus(args: argparse.Namespace) -> int:
@@ -266,27 +245,3 @@ def _explainer(args: argparse.Namespace, texts: "Texts") -> "tuple[Explainer, Ca
 def _class(target: str, explainer: "Explainer") -> str | int:
     """The name of a class, or its number where no class has that name."""
     return int(target) if target.isdecimal() and target not in explainer.context().labels else target
-
-
-def _write(args: argparse.Namespace, explanations: "list[Explanation]") -> None:
-    numbers = range(1, len(explanations) + 1)
-    named = list(
-        zip(["explanation"] if args.file is None else map("{:04d}".format, numbers), explanations, strict=True)
-    )
-    if args.output is not None and args.file is None:
-        remark(f"\nsaved as {explanations[0].save(args.output)}")
-    elif args.output is not None:
-        args.output.mkdir(parents=True, exist_ok=True)
-        for name, explanation in named:
-            explanation.save(args.output / f"{name}.json")
-        remark(f"\nsaved in {args.output}")
-    if args.html is not None:
-        from spinformer.explain.render.html import save_html
-
-        remark(f"report: {save_html(explanations, args.html)}")
-    if args.figures is not None:
-        args.figures.mkdir(parents=True, exist_ok=True)
-        for name, explanation in named if len(named) == 1 else progress(named, "draw"):
-            for kind in explanation.plots:
-                explanation.plot(kind, args.figures / f"{name}-{kind}.png")
-        remark(f"figures: {args.figures}")

@@ -3,8 +3,9 @@
 MODEL is any Hugging Face text classifier, of one text or of pairs, with two or more classes; its weights stay as they
 are. TEXTS is a file of texts like those it will see (in .txt one in each line); labels are not needed and not read. The
 game head is trained on the classifier's answers to masked texts. It is saved in OUTPUT/game (MODEL/game by default),
-with a report of how faithful it is on texts that were held out. With --stream the file may be larger than memory: it
-is read part by part, until twice as many texts no longer help. Several GPUs share the work:
+with a report of how faithful it is on texts that were held out; of fewer than 10 texts none is. A run that was stopped
+goes on with --resume. With --stream the file may be larger than memory: it is read part by part, until twice as many
+texts no longer help. Several GPUs share the work:
 
   torchrun --nproc-per-node 4 -m spinformer ground MODEL TEXTS
 """
@@ -15,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from spinformer._base import checks
 from spinformer._base.choices import MASKINGS, Form
 from spinformer._base.progress import remark
 from spinformer.cli.options import (
@@ -67,10 +69,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("texts", metavar="TEXTS", help="a file, or a name such as snli:train; parts joined by +")
     add_columns(parser)
     add("--output", type=Path, help="folder for the game head (default: the model's own)")
-    add("--held-out", type=int, default=200, help="texts to measure on, not to train on (default %(default)s)")
+    add("--held-out", type=int, help="texts to measure on, not to train on (default: a tenth of them, at most 200)")
     add("--limit", type=int, help="use only LIMIT texts, drawn at random (default: all)")
     add("--stream", action="store_true", help="read TEXTS part by part, and stop when more of them bring little")
-    add("--resume", action="store_true", help="continue a run that was stopped")
+    add("--resume", action="store_true", help="continue a run that was stopped; without this its folder is refused")
     add_device(parser)
     defaults = GroundingOptions()
     for option in fields(GroundingOptions):
@@ -91,63 +93,73 @@ def run(args: argparse.Namespace) -> int:
     from spinformer._base.files import run_lock
     from spinformer._base.processes import joined, rank_and_world
     from spinformer.data.texts import Texts
-    from spinformer.evaluate.explanations.report import forecast, report
+    from spinformer.evaluate.explanations.report import REPORT, forecast, report
     from spinformer.explain.explainer import Explainer
     from spinformer.models.game_head import FOLDER
     from spinformer.models.loading import load_classifier
     from spinformer.models.outputs import output_names
     from spinformer.training.game import HELD_OUT, train_game_head
 
+    for name in ("limit", "held_out"):
+        if getattr(args, name) is not None:
+            checks.at_least(f"--{name.replace('_', '-')}", getattr(args, name), 1)
     output = args.output or Path(args.model)
     if args.output is None and not output.is_dir():
         raise ValueError(f"{args.model} is not a folder here; name one for the game head with --output")
     check_output_folder("--output", output)
-    training, held_out = _split(args)
     values = {option.name: getattr(args, option.name) for option in fields(GroundingOptions)}
     options = GroundingOptions(**values | {"layers": tuple(args.layers)})
-    measured = held_out.select(range(min(HELD_OUT, len(held_out))))
+    training, held_out = _split(args)
+    measured = None if held_out is None else held_out.select(range(min(HELD_OUT, len(held_out))))
     with run_lock(output / FOLDER), joined(args.device) as device:
         model, tokenizer = load_classifier(args.model, device=device)  # a game that its folder holds is replaced
-        check_pairs(held_out, output_names(model))
+        for texts in (training, held_out):
+            if isinstance(texts, Texts):
+                check_pairs(texts, output_names(model))
         first = rank_and_world()[0] == 0  # the process that says what happens
         train = partial(train_game_head, announce=remark if first else _nothing, resume=args.resume)
         head = train(model, tokenizer, training, output, options, held_out=measured)
         if not first:
             return 0
-        explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
-        some = training if isinstance(training, Texts) else next(training.parts(len(held_out)))
-        learnt = some.select(range(min(len(held_out), len(some))))
-        remark(f"measuring the game on {len(held_out):,} unseen texts: {forecast(explainer, held_out, learnt=learnt)}")
-        findings = report(explainer, held_out, learnt=learnt)
-        findings.save(output)
-    print(findings)
-    remark(f"\nthe game is in {output / 'game'}")
+        if held_out is None:
+            (output / FOLDER / REPORT).unlink(missing_ok=True)  # of a game that was there before
+            remark("fewer than 10 texts: none was held out, so how far the game is from MODEL was not measured")
+        else:
+            explainer = Explainer(model, tokenizer, game=head, max_length=args.max_length or None)
+            some = training if isinstance(training, Texts) else next(training.parts(len(held_out)))
+            learnt = some.select(range(min(len(held_out), len(some))))
+            time = forecast(explainer, held_out, learnt=learnt)
+            remark(f"measuring the game on {len(held_out):,} unseen texts: {time}")
+            findings = report(explainer, held_out, learnt=learnt)
+            findings.save(output)
+            print(findings)
+    remark(f"\nthe game is in {output / FOLDER}")
     return 0
 
 
-def _split(args: argparse.Namespace) -> tuple["Texts | TextStream", "Texts"]:
-    """Texts, or a stream, to learn from, and texts that are held out."""
+def _split(args: argparse.Namespace) -> tuple["Texts | TextStream", "Texts | None"]:
+    """Texts, or a stream, to learn from, and texts that are held out: by default as many as `hold_out` does."""
     import torch
 
     from spinformer.data.sources import load_texts
     from spinformer.data.streams import stream_texts
+    from spinformer.training.game import HELD_OUT
 
     columns = text_columns(args.columns, labelled=False)
     if args.stream:
         if args.limit is not None:
             raise ValueError(f"--limit goes with texts in memory; got --limit {args.limit} and --stream")
         stream = stream_texts(args.texts, first=columns.get("first"), second=columns.get("second"))
-        rest, held_out = stream.split(args.held_out, seed=args.seed)
+        rest, held_out = stream.split(args.held_out or HELD_OUT, seed=args.seed)
         if held_out is None:
             raise ValueError(f"{stream.source}: expected at least 10 texts, a tenth of which is held out; got fewer")
         return rest, held_out
     texts = load_texts(args.texts, **columns)
     order = torch.randperm(len(texts), generator=torch.Generator().manual_seed(args.seed)).tolist()[: args.limit]
-    if not 1 <= args.held_out < len(order):
-        raise ValueError(
-            f"--held-out must be from 1 to {len(order) - 1}, below the number of texts; got {args.held_out}"
-        )
-    return texts.select(order[args.held_out :]), texts.select(order[: args.held_out])
+    held = args.held_out or min(HELD_OUT, len(order) // 10)
+    if args.held_out is not None and held >= len(order):
+        raise ValueError(f"--held-out must be below the number of texts, {len(order)}; got {held}")
+    return texts.select(order[held:]), texts.select(order[:held]) if held else None
 
 
 def _nothing(text: str) -> None:

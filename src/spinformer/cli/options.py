@@ -112,6 +112,19 @@ def check_output_file(option: str, path: Path | None) -> None:
         _check_folder(option, path, path.parent)
 
 
+def check_not_read(option: str, path: Path | None, *sources: str) -> None:
+    """A ValueError, before any work, where `path`, the value of `option`, is a file that is read, or a link to one.
+
+    sources: names of texts or of other files; several of texts may be joined by +.
+    """
+    if path is None or not os.path.isfile(path):
+        return
+    for source in sources:
+        for name in split_source(source):
+            if os.path.isfile(name) and os.path.samefile(path, name):
+                raise ValueError(f"{option} must not be a file that is read; got {path}")
+
+
 def check_output_folder(option: str, path: Path | None) -> None:
     """The same for a folder that files are written to."""
     if path is not None:

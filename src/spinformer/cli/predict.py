@@ -30,6 +30,7 @@ from spinformer.cli.options import (
     add_device,
     add_max_length,
     add_model,
+    check_not_read,
     check_output_file,
     names_list,
     text_columns,
@@ -71,8 +72,7 @@ def run(args: argparse.Namespace) -> int:
     for source in sources:
         if source != "-" and source.endswith(LINES) and not Path(source).is_file():
             raise FileNotFoundError(f"no file at {source}")
-        if args.output is not None and args.output.exists() and args.output.resolve() == Path(source).resolve():
-            raise ValueError(f"--output must not be a file that is read; got {args.output}")
+    check_not_read("--output", args.output, *("/dev/stdin" if source == "-" else source for source in sources))
     with no_collection():
         model, tokenizer = load_classifier(args.model, device=args.device)
     outputs = outputs_of(model)

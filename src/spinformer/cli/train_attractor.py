@@ -15,7 +15,7 @@ from spinformer._base import checks
 from spinformer._base.choices import OPTIMISERS, PRESET_NAMES, SHAPES, SHARDS, TASKS
 from spinformer._base.files import run_lock
 from spinformer._base.progress import remark
-from spinformer.cli.options import add_device, check_output_file
+from spinformer.cli.options import add_device, check_not_read, check_output_file
 from spinformer.cli.retrieve import describe
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         checks.positive("--rate", args.rate)
     chosen = usable_device(args.device)
     check_output_file("--output", args.output)
+    check_not_read("--output", args.output, args.images)
     images = data.load_images(args.images).cut(args.limit)
     config, recipe = preset(args.preset, patch=args.patch, image=images.shape, seed=args.seed)
     reach = None if args.reach is None else (args.reach, args.reach)

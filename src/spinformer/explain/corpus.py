@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -20,11 +21,12 @@ from filelock import FileLock
 from spinformer._base import checks
 from spinformer._base.choices import FORMATS, PAIRS
 from spinformer._base.extras import require
-from spinformer._base.files import atomic_text, atomic_write
+from spinformer._base.files import atomic_text, atomic_write, sha256
 from spinformer._base.progress import progress
 from spinformer.data.texts import Texts
 from spinformer.explain.exchange import ROW, to_row
 from spinformer.explain.explainer import Explainer
+from spinformer.explain.explanation import Explanation
 from spinformer.explain.inputs import CallOptions
 from spinformer.models.identity import weights_digest
 
@@ -53,6 +55,8 @@ def explain_corpus(
     check_output(output)
     if not len(texts):
         raise ValueError(f"{texts.source} has no texts to explain")
+    if output.is_file() and sha256(output) in [digest for _, digest in texts.digests]:
+        raise ValueError(f"output must not be a file that the texts were read from; got {output}")
     rank, world = shard if shard is not None else _environment()
     if not 0 <= rank < world:
         raise ValueError(f"shard must be the number of a process and of all, as (0, 2); got {(rank, world)}")
@@ -66,6 +70,8 @@ def explain_corpus(
         second = None if chosen.second is None else list(chosen.second)
         explanations = explainer(list(chosen.first), second, **call)
         _write_part(paths[start], [to_row(each, start + place, pairs) for place, each in enumerate(explanations)])
+    if not own and not folder.is_dir():
+        return None  # the first part is not written yet, or all are joined
     lock = output.resolve().with_name(f".{output.name}.lock")
     with FileLock(lock):
         if not folder.is_dir():
@@ -77,6 +83,16 @@ def explain_corpus(
         folder.rename(finished)  # at once, so that a kill leaves no half of it
         shutil.rmtree(finished, ignore_errors=True)
     lock.unlink(missing_ok=True)
+    return output
+
+
+def write_rows(explanations: Sequence[Explanation], output: Path, *, pairs: int = PAIRS) -> Path:
+    """Explanations that are in memory as such a file; its path."""
+    check_output(output)
+    with tempfile.TemporaryDirectory() as folder:
+        part = Path(folder) / f"rows{_kind(output)}"
+        _write_part(part, [to_row(each, number, pairs) for number, each in enumerate(explanations)])
+        _join([part], output)
     return output
 
 
@@ -97,7 +113,7 @@ def _kind(output: Path) -> str:
 
 
 def _folder(explainer: Explainer, texts: Texts, output: Path, options: dict[str, Any]) -> Path:
-    """The folder of the parts, whose name tells everything that decides the rows."""
+    """The folder of the parts, whose name tells everything that decides the rows; the first part makes it."""
     head = None if explainer.grounded is None else weights_digest(explainer.grounded.head)
     settings = (explainer.samples, explainer.temperature, explainer.weighting, explainer.max_length, explainer.seed)
     about = [
@@ -109,9 +125,7 @@ def _folder(explainer: Explainer, texts: Texts, output: Path, options: dict[str,
         explainer.classifier.masking,
     ]
     digest = hashlib.sha256(json.dumps([about, options], sort_keys=True, default=str).encode()).hexdigest()[:12]
-    folder = output.resolve().with_name(f".{output.name}.parts-{digest}")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    return output.resolve().with_name(f".{output.name}.parts-{digest}")
 
 
 def _write_part(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -30,6 +30,11 @@ class Checkpoint:
         self.path = None if path is None else regular(path)
         self.run: dict[str, Any] = json.loads(json.dumps(run))
 
+    @property
+    def present(self) -> bool:
+        """Whether there is a file, or the one before."""
+        return self.path is not None and (self.path.exists() or previous_path(self.path).exists())
+
     def write(self, state: Mapping[str, Any]) -> None:
         """Replace the file by `state`: tensors and plain values, by name; the former one becomes the one before."""
         if self.path is not None:

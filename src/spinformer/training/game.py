@@ -11,7 +11,7 @@ import torch
 
 from spinformer._base import checks
 from spinformer._base.choices import Masking
-from spinformer._base.files import atomic_text, regular, run_lock, sha256
+from spinformer._base.files import atomic_text, json_object, run_lock, sha256
 from spinformer._base.outputs import Outputs
 from spinformer._base.processes import rank_and_world, wait_for_all
 from spinformer._base.rng import seeded
@@ -23,7 +23,7 @@ from spinformer.models.identity import kept_states, weights_digest
 from spinformer.models.lengths import resolve_max_length
 from spinformer.models.masked import Hide, MaskedClassifier
 from spinformer.training.calibration import measure_misfit
-from spinformer.training.checkpoint import Checkpoint
+from spinformer.training.checkpoint import Checkpoint, differences
 from spinformer.training.game_fit import STATE, describe_run, fit_game_head
 from spinformer.training.game_loss import score_scale
 from spinformer.training.game_options import FEW, MANY
@@ -52,8 +52,9 @@ def train_game_head(
     texts: those in memory are learnt from `options.epochs` times; a stream is read once, by `fit_stream`, which stops
     when more of it no longer helps. held_out: texts to measure its misfit on (`measure_misfit`); without them
     explanations do not know it, and a stream cannot be learnt from (`TextStream.split` gives both). resume: continue
-    from the checkpoint there, to the same weights, or take the game head that the same run left there at its end. No
-    other run may write to the folder meanwhile. hide: the function that hides words, with masking "own". The processes
+    from the checkpoint there, to the same weights, or take the game head that the same run left there at its end; a
+    folder with those of another run is refused, and so is one with a checkpoint where resume is False. No other run may
+    write to the folder meanwhile. hide: the function that hides words, with masking "own". The processes
     of one run, where they were joined (`spinformer._base.processes`), share every batch, and all return the same game
     head. announce: is told beforehand what the run will do and how long it takes, and of a stream what was learnt.
     Torch's global random state is left as it was.
@@ -85,6 +86,10 @@ def _train_game_head(
     masking: Masking | Hide,
     announce: Callable[[str], None] | None,
 ) -> GameHead:
+    state = Checkpoint(output / FOLDER / STATE, {})
+    if state.present and not resume:
+        again = f"remove {STATE} and {STATE}.previous, or name another folder, to begin anew"
+        raise FileExistsError(f"{output / FOLDER} holds a run that was stopped: --resume goes on with it; {again}")
     classifier = MaskedClassifier(model, tokenizer, masking, batch_size=1024)
     options = replace(options, max_length=resolve_max_length(model, tokenizer, options.max_length or None))
     parts = iter(()) if isinstance(source, Texts) else source.parts()
@@ -101,9 +106,13 @@ def _train_game_head(
         head = GameHead(config).to(classifier.device)
         run = describe_run(head, texts, options) | {"held_out": None if held_out is None else held_out.fingerprint()}
         ended = _EndedRun(output / FOLDER, run)
-        if resume and ended.matches():
-            Checkpoint(output / FOLDER / STATE, {}).remove()  # of a run that was killed while it did so
+        changed = ended.changed() if resume else None
+        if changed == []:
+            state.remove()  # of a run that was killed while it did so
             return GameHead.load(output, model).to(classifier.device)
+        if changed and not state.present:
+            differ = f"belongs to another run, which has ended; these differ: {', '.join(changed)}"
+            raise ValueError(f"{ended.path} {differ}; without --resume its game is replaced")
         if announce is not None:
             seconds = seconds_per_text(head, classifier, texts, options)
             held = 0 if held_out is None else len(held_out)
@@ -123,7 +132,7 @@ def _train_game_head(
         head.probe = kept_states(model)
         head.save(output)
         ended.write()
-        Checkpoint(output / FOLDER / STATE, {}).remove()
+        state.remove()
     wait_for_all()
     return head if first else GameHead.load(output, model).to(classifier.device)
 
@@ -135,17 +144,25 @@ class _EndedRun:
     folder: Path
     run: dict[str, Any]
 
-    def _content(self) -> str:
-        return json.dumps({"run": self.run, "weights": sha256(self.folder / WEIGHTS)}, indent=1) + "\n"
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / ENDED
 
     def write(self) -> None:
-        atomic_text(self.folder / ENDED, self._content())
+        """Say that the game head in the folder is the end of this run."""
+        content = {"run": self.run, "weights": sha256(self.folder / WEIGHTS)}
+        atomic_text(self.path, json.dumps(content, indent=1) + "\n")
 
-    def matches(self) -> bool:
+    def changed(self) -> list[str] | None:
+        """In what the run that ended there is another one; None where none ended there, or its game head is gone."""
         try:
-            return regular(self.folder / ENDED).read_text() == self._content()
-        except (OSError, UnicodeDecodeError):
-            return False
+            stored = json_object(self.path)
+            if stored["weights"] != sha256(self.folder / WEIGHTS):
+                return None
+            return differences(stored["run"], json.loads(json.dumps(self.run)))
+        except (OSError, ValueError, LookupError, AttributeError):
+            return None
 
 
 @overload

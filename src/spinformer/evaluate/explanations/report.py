@@ -21,6 +21,7 @@ from spinformer.models.misfit import MIN_FIT
 # a multiple of that of random scores.
 MIN_SHARE, MIN_LIFT = 0.9, 2.0
 METHODS = (REFERENCE, "leave-one-out", "random")
+REPORT = "report.json"  # beside the game head
 COALITIONS = 16  # of each text, for the fit
 WORTH = 0.01  # of R squared: less is not worth more texts
 
@@ -71,8 +72,7 @@ class GroundingReport:
 
     def save(self, folder: Path) -> Path:
         """Write report.json beside the game head that lies in `folder`."""
-        path = folder / FOLDER / "report.json"
-        return atomic_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        return atomic_text(folder / FOLDER / REPORT, json.dumps(self.to_dict(), indent=1) + "\n")
 
     def __str__(self) -> str:
         fit = f"fit of v(C) on {self.texts} unseen texts: R squared {self.fit.pooled:.3f}"
