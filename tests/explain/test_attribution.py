@@ -80,6 +80,7 @@ def test_passes_are_what_they_say():
 
 def test_integrated_gradients_spend_what_is_said():
     masked = classifier()
+    masked.full_probabilities(words())  # measures once whether padding matters
     calls = []
     masked.model.register_forward_pre_hook(
         lambda module, args, kwargs: calls.append(len(kwargs["input_ids"])), with_kwargs=True

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tokenizers import normalizers
 from transformers import AutoModelForSequenceClassification
 
 import spinformer
@@ -78,17 +79,26 @@ class TestCalls:
         assert Explainer(bare, tokenizer())(*TEXT).method == "kernel-shap"
 
     @pytest.mark.parametrize(
-        ("arguments", "message"),
+        ("arguments", "error", "message"),
         [
-            (("a man", ["a dog"]), "text and text_pair must both be one text, or both be lists"),
-            ((["a man"], ["a dog", "a cat"]), "second must have as many rows as first, 1; got 2"),
-            ((["a man", ""],), "text 1 must be a text that is not empty; got ''"),
-            ((["a man", 3],), "text 1 must be a text that is not empty; got 3"),
+            (("a man", ["a dog"]), ValueError, "text and text_pair must both be one text, or both be lists"),
+            ((["a man"], ["a dog", "a cat"]), ValueError, "text_pair must have as many texts as text, 1; got 2"),
+            ((["a man", ""],), ValueError, "text 1 must be a text that is not empty; got ''"),
+            ((["a man", 3],), TypeError, "text 1 must be a string; got 3"),
+            ((["a man"], [None]), TypeError, "text_pair 0 must be a string; got None"),
+            (("\x00",), ValueError, "text 0 must have at least one word that the tokenizer reads; got"),
+            ((["\x00", "a man runs"],), ValueError, "text 0 must have at least one word that"),  # the shorter one
         ],
     )
-    def test_bad_texts(self, explainer, arguments, message):
-        with pytest.raises(ValueError, match=message):
-            explainer(*arguments)
+    def test_bad_texts(self, explainer, arguments, error, message):
+        """Texts without words are those of which the tokenizer reads nothing."""
+        words_alone = explainer.tokenizer.backend_tokenizer.normalizer
+        explainer.tokenizer.backend_tokenizer.normalizer = normalizers.BertNormalizer()  # drops control characters
+        try:
+            with pytest.raises(error, match=message):
+                explainer(*arguments)
+        finally:
+            explainer.tokenizer.backend_tokenizer.normalizer = words_alone
 
     def test_bad_options(self, explainer, bare, tmp_path):
         with pytest.raises(ValueError, match="passes must be an integer of at least 0; got -1"):
@@ -105,6 +115,10 @@ class TestCalls:
             explain(bare, tokenizer(), *TEXT, warmth=3)
         with pytest.raises(ValueError, match=f"{tmp_path} has no game head; `spinformer ground` leaves one"):
             Explainer(bare, tokenizer(), game=tmp_path)
+        with pytest.raises(TypeError, match="additive must be a trained AdditiveExplainer, or its folder; got int"):
+            Explainer(bare, tokenizer(), additive=3)
+        with pytest.raises(TypeError, match="tokenizer must be a tokenizer; got NoneType"):
+            Explainer(bare, None)
 
 
 class TestTargets:
@@ -345,18 +359,23 @@ class TestExchange:
 
     def test_shapiq(self, explainer):
         shapiq = pytest.importorskip("shapiq")
-        explanation = explainer(*TEXT)
-        handed = explanation.to_shapiq()
-        assert isinstance(handed, shapiq.InteractionValues)
-        assert (handed.n_players, handed.max_order, handed.index) == (8, 2, "BII")
-        for position, word in enumerate(explanation.words):
-            assert handed[(position,)] == pytest.approx(word.banzhaf)
-        for pair in explanation.pairs:
-            assert handed[(pair.first, pair.second)] == pytest.approx(pair.interaction)
+        for method, index, field in (("shapley", "SII", "shapley"), ("banzhaf", "BII", "banzhaf")):
+            explanation = explainer(*TEXT, method=method)
+            handed = explanation.to_shapiq()
+            assert isinstance(handed, shapiq.InteractionValues)
+            assert (handed.n_players, handed.max_order, handed.index) == (8, 2, index)
+            assert explanation.pair_index == index
+            for position, word in enumerate(explanation.words):
+                assert handed[(position,)] == pytest.approx(getattr(word, field))
+            for pair in explanation.pairs:
+                assert handed[(pair.first, pair.second)] == pytest.approx(pair.interaction)
+            alone = Explanation.from_row(explanation.to_row(pairs=0)).to_shapiq()
+            assert (alone.max_order, alone.index) == (1, {"SII": "SV", "BII": "BV"}[index])
+            assert [alone[(place,)] for place in range(8)] == pytest.approx(explanation.importance)
         sampled = explainer(*TEXT, method="shapley-sampling")
         assert sampled.to_shapiq().index == "SV"
         assert sampled.to_shapiq()[(2,)] == pytest.approx(sampled.importance[2])
-        with pytest.raises(ValueError, match="to_shapiq needs Shapley or Banzhaf values; method 'leave-one-out'"):
+        with pytest.raises(ValueError, match=r"to_shapiq needs Shapley or Banzhaf values of the .*'leave-one-out'"):
             explainer(*TEXT, method="leave-one-out").to_shapiq()
 
     def test_figures(self, explainer, tmp_path):
@@ -409,6 +428,13 @@ class TestEdges:
             explainer.ground(pairs, resume=True, **SMALL_HEAD)
         with pytest.raises(ValueError, match=r"all be pairs; row 1 is \('c',\)"):
             explainer.ground([("a", "b"), ("c",)])
+
+    @pytest.mark.parametrize("row", [None, 5, ("x", "y"), float("nan")])
+    def test_no_row_is_left_out(self, bare, row):
+        with pytest.raises(ValueError, match="must all be single texts, or all be pairs; row 1 is"):
+            Explainer(bare, tokenizer()).ground(["a man", row, "a dog"])
+        with pytest.raises(ValueError, match="text 1 must be a text that is not empty"):
+            Explainer(bare, tokenizer()).ground(["a man", "", row or "a"][:2])
 
     def test_scores_are_those_of_the_explainer_s_ising_model(self, grounded_folder):
         hot = Explainer.from_pretrained(grounded_folder, device="cpu", temperature=1.0)

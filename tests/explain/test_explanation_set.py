@@ -327,7 +327,9 @@ class TestErrors:
         with pytest.raises(TypeError, match="explanations must be a list of Explanation"):
             ExplanationSet(3)
         with pytest.raises(TypeError, match="each of explanations must be of class Explanation"):
-            ExplanationSet("ab")
+            ExplanationSet([scored(0.1), "ab"])
+        with pytest.raises(TypeError, match=r"ExplanationSet.load reads a file; got 'explained.parquet'"):
+            ExplanationSet("explained.parquet")
         with pytest.raises(ValueError, match="one kind of score; got random, shapley"):
             ExplanationSet([scored(0.1), replace(scored(0.1), method="random")])
         with pytest.raises(ValueError, match="single texts or pairs; got 1, 2"):

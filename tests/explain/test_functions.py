@@ -92,7 +92,7 @@ class TestBadInput:
             Explainer.from_function(score, ["a", "a"])
 
     def test_answers(self):
-        with pytest.raises(ValueError, match="2 answers for each of 1 texts"):
+        with pytest.raises(ValueError, match="score must return real numbers, 2 for each of 1 texts; got shape"):
             Explainer.from_function(score, ["a", "b"])("good")
         with pytest.raises(ValueError, match="must sum to 1"):
             Explainer.from_function(lambda texts: [[0.5, 0.1]] * len(texts), ["a", "b"])("good")
@@ -100,6 +100,40 @@ class TestBadInput:
             Explainer.from_function(lambda texts: [[5.0, -4.0]] * len(texts), ["a", "b"])("good")
         with pytest.raises(ValueError, match="finite"):
             Explainer.from_function(lambda texts: [float("nan")] * len(texts), ["a"])("good")
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            lambda texts: None,
+            lambda texts: {"mood": 1.0},
+            lambda texts: (1.0 for _ in texts),
+            lambda texts: ["good"] * len(texts),
+            lambda texts: [[1.0, 2.0], [1.0]],
+            lambda texts: np.array(["good"] * len(texts)),
+            lambda texts: np.array([None] * len(texts)),
+            lambda texts: np.array([1j] * len(texts)),
+            lambda texts: [10**400] * len(texts),
+            lambda texts: [1.0, [2.0]],
+        ],
+    )
+    def test_answers_that_are_no_numbers(self, answer):
+        """The error names the function, in one line."""
+        answer.__name__ = "mood_of"
+        expected = r"^the function mood_of must return real numbers, 1 for each of 1 texts; got [^\n]{1,60}$"
+        with pytest.raises(TypeError, match=expected):
+            Explainer.from_function(answer, ["mood"])("good")
+
+    @pytest.mark.parametrize(
+        ("names", "outputs", "error", "message"),
+        [
+            (["m"], "nope", ValueError, "outputs must be one of 'classes', 'labels', 'scores'; got 'nope'"),
+            (3, None, TypeError, "names must be a list of the answers' names; got 3"),
+            ("mood", None, TypeError, "names must be a list of the answers' names; got 'mood'"),
+        ],
+    )
+    def test_bad_arguments(self, names, outputs, error, message):
+        with pytest.raises(error, match=message):
+            Explainer.from_function(score, names, outputs=outputs)
 
     def test_a_function_has_no_game(self):
         with pytest.raises(ValueError, match="needs the states of a model"):

@@ -137,7 +137,7 @@ class TestEstimates:
         assert many[0].method == "kernel-shap"
 
     def test_too_few_passes(self):
-        with pytest.raises(ValueError, match=r"^expected at least 4 passes; got 3$"):
+        with pytest.raises(ValueError, match=r"^passes must be an integer of at least 4; got 3$"):
             explain(bert(), tokenizer(), *LONG, passes=3)
         few = explain(bert(), tokenizer(), *LONG, passes=4)  # enough, however many words there are
         assert (few.passes, few.samples) == (4, 4)

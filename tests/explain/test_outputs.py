@@ -138,7 +138,34 @@ class TestLabels:
         for name, explanation in found.items():
             assert explanation.target == name
             assert explanation.base_value + sum(explanation.importance) == pytest.approx(shares[name], abs=1e-4)
-        assert explain.by_label(TEXT, threshold=1.1) == {}
+        assert explain.by_label(TEXT, threshold=1) == {}
+
+    @pytest.mark.parametrize(
+        ("texts", "players", "words"),
+        [
+            ((TEXT,), [(0, 7)], ["the man"]),
+            ((TEXT, "a red dog"), ([(0, 7)], [(2, 5), (6, 9)]), ["the man", "red", "dog"]),
+            ((TEXT,), "sentences", [TEXT]),
+        ],
+    )
+    def test_of_players(self, texts, players, words):
+        explain = Explainer(classifier("labels"), tokenizer())
+        found = explain.by_label(*texts, threshold=0, players=players)
+        assert len(found) == 4
+        assert all([word.text for word in one.words] == words for one in found.values())
+
+    @pytest.mark.parametrize(
+        ("text", "threshold", "error", "message"),
+        [
+            (TEXT, "x", TypeError, "threshold must be a number; got str"),
+            (TEXT, 2, ValueError, "threshold must be a probability, from 0 to 1; got 2"),
+            (TEXT, float("nan"), ValueError, "threshold must be a probability, from 0 to 1; got nan"),
+            ([TEXT], 0.5, TypeError, "text must be one text, a string; got list"),
+        ],
+    )
+    def test_bad_calls(self, text, threshold, error, message):
+        with pytest.raises(error, match=message):
+            Explainer(classifier("labels"), tokenizer()).by_label(text, threshold=threshold)
 
     def test_only_of_labels(self):
         with pytest.raises(ValueError, match="several labels at once; got one of classes"):
@@ -151,7 +178,7 @@ def test_a_game_is_learnt_and_read(kind, tmp_path):
     draw = random.Random(3)
     texts = [" ".join(draw.choices(WORDS, k=draw.randint(3, 7))) for _ in range(160)]
     explain = Explainer(classifier(kind), tokenizer())
-    explain.ground(texts, tmp_path, epochs=15, batch_size=20, dim=64, hidden=64, readout=64, seed=1)
+    explain.ground(texts, tmp_path, epochs=4, repeats=6, batch_size=20, dim=64, hidden=64, readout=64, seed=1)
     assert explain.grounded.head.config.outputs == kind
     assert explain.grounded.head.misfit.fit > 0.7
     found = explain(TEXT)

@@ -107,6 +107,29 @@ def test_hidden_words_are_hidden(name, masking):
     assert float((first[:, 0] - first[:, 1]).abs().max()) > 1e-3
 
 
+FIRST = {
+    "bigbird": ("BigBirdConfig", {**COMMON, "attention_type": "original_full"}),
+    "longformer": ("LongformerConfig", {**COMMON, "attention_window": 4, "max_position_embeddings": 64}),
+    "squeezebert": ("SqueezeBertConfig", {**COMMON, "embedding_size": 32}),
+}
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "distilbert", "electra", *FIRST])
+def test_the_first_word_is_hidden_where_the_answer_is_read_from_it(name):
+    """The tokenizer adds no special tokens, so the answer comes from the first word; also of no words at all."""
+    config, options = FIRST.get(name, ARCHITECTURES.get(name, ())[:2])
+    torch.manual_seed(0)
+    model = AutoModelForSequenceClassification.from_config(getattr(transformers, config)(**options)).eval()
+    masked, asked = MaskedClassifier(model, tokenizer("none")), coalitions()
+    first, second = (
+        masked.probabilities(split_words(masked.tokenizer, Texts(texts), 32), asked) for texts in (TEXTS, OTHERS)
+    )
+    assert masked.leaks
+    torch.testing.assert_close(first, second, atol=1e-6, rtol=0)
+    torch.testing.assert_close(first[:, 1], first[:1, 1].expand(3, -1), atol=1e-6, rtol=0)
+    assert float((first[:, 0] - first[:, 1]).abs().max()) > 1e-3
+
+
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "t5"])
 def test_neither_padding_nor_the_batch_changes_an_answer(name, side):

@@ -308,7 +308,8 @@ def test_explanations_for_other_libraries(libraries, pair, method):
     assert list(frame["word"]) == [word.text for word in found.words] == list(shap.data)
     assert frame["importance"].tolist() == found.importance == shap.values.tolist()
     assert shap.base_values == found.base_value
-    values = [word.banzhaf if found.pairs else word.shapley for word in found.words]
+    values = [word.shapley for word in found.words]
+    assert shapiq.index == ("SII" if found.pairs else "SV")
     assert [float(shapiq[(place,)]) for place in range(len(values))] == pytest.approx(values, abs=1e-12)
     for pair_found in found.pairs:
         assert float(shapiq[(pair_found.first, pair_found.second)]) == pytest.approx(pair_found.interaction, abs=1e-12)

@@ -21,6 +21,12 @@ def choice(name: str, value: str, valid: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}; got {value!r}")
 
 
+def choice_or_function(name: str, value: object, valid: Sequence[str]) -> None:
+    """`value` is one of `valid`, or can be called."""
+    if not callable(value) and value not in valid:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, or a function; got {value!r:.60}")
+
+
 def instance(name: str, value: object, *kinds: type) -> None:
     """`value` is an object of one of these classes."""
     if not isinstance(value, kinds):

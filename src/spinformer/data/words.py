@@ -74,6 +74,17 @@ class Words:
         return sums if tokens.dim() == 3 else sums.squeeze(-1)
 
 
+class NoWordsError(ValueError):
+    """The tokenizer reads no word of a text; row: its row, counted from 0; source: where the texts came from."""
+
+    def __init__(self, row: int, source: str) -> None:
+        super().__init__(row, source)
+        self.row, self.source = row, source
+
+    def __str__(self) -> str:
+        return f"row {self.row} of {self.source}, counted from 0, has no words"
+
+
 def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
     """Tokenise texts and assign every token to the word that it is part of.
 
@@ -110,7 +121,7 @@ def split_words(tokenizer: Any, texts: Texts, max_length: int) -> Words:
         first_splits = encoded.word_ids(row) if hasattr(encoded, "word_ids") else [None] * len(offsets)
         owner, row_words, row_sides, row_places = _owners(offsets, sequences, own, first_splits)
         if not row_words:
-            raise ValueError(f"row {row} of {texts.source}, counted from 0, has no words")
+            raise NoWordsError(row, texts.source)
         full = sum(encoded["attention_mask"][row]) >= max_length
         unread.append(_unread(offsets, sequences, own) if full else ("",) * len(own))
         owners.append(owner)

@@ -1,6 +1,7 @@
 """Many texts, explained in batches of similar length."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -8,12 +9,13 @@ from torch import Tensor
 from spinformer._base.progress import progress
 from spinformer.data.players import Spans
 from spinformer.data.texts import Texts
-from spinformer.data.words import Words, split_words
+from spinformer.data.words import NoWordsError, Words, split_words
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.inputs import PREDICTED
 from spinformer.explain.methods import Method
 from spinformer.explain.players import explain_players
+from spinformer.models.padding import rows_together
 
 # Texts explained at a time, on a GPU and on a CPU, and seconds after which a progress bar shows.
 BATCH, DELAY = (128, 32), 2.0
@@ -37,14 +39,40 @@ def explain_batches(
     size = batch_size(context.classifier.device)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     explanations: dict[int, Explanation] = {}
-    for rows in progress(batches, "explaining", delay=DELAY) if len(batches) > 1 else batches:
-        part = texts.select(rows)
-        words = split_words(context.classifier.tokenizer, part, max_length)
-        asked = None if classes is None else _predicted(context, classes[rows], words)
-        own = players if isinstance(players, str) else [players[row] for row in rows]
-        found = explain_players(method, context, part, words, asked, own)
-        explanations.update(zip(rows, found, strict=True))
+    for batch in progress(batches, "explaining", delay=DELAY) if len(batches) > 1 else batches:
+        for rows, part, words in _split(context, texts, batch, max_length):
+            asked = None if classes is None else _predicted(context, classes[rows], words)
+            own = players if isinstance(players, str) else [players[row] for row in rows]
+            found = explain_players(method, context, part, words, asked, own)
+            explanations.update(zip(rows, found, strict=True))
     return [explanations[row] for row in range(len(texts))]
+
+
+def _split(
+    context: Context, texts: Texts, rows: list[int], max_length: int
+) -> Iterator[tuple[list[int], Texts, Words]]:
+    """The words of these texts, all together; texts of one length each where padding changes the model's answers."""
+    tokenizer, part = context.classifier.tokenizer, texts.select(rows)
+    words = split_rows(tokenizer, part, max_length, rows)
+    groups = rows_together(context.classifier.model, words.inputs)
+    if len(groups) == 1:
+        yield rows, part, words
+        return
+    for group in groups:
+        same = [rows[row] for row in group]
+        part = texts.select(same)
+        yield same, part, split_rows(tokenizer, part, max_length, same)
+
+
+def split_rows(tokenizer: Any, texts: Texts, max_length: int, rows: Sequence[int]) -> Words:
+    """As `split_words`; an error names a text by its number among those of the caller. rows: of the texts there."""
+    try:
+        return split_words(tokenizer, texts, max_length)
+    except NoWordsError as error:
+        text = texts.first[error.row]
+        raise ValueError(
+            f"text {rows[error.row]} must have at least one word that the tokenizer reads; got {text!r:.60}"
+        ) from None
 
 
 def _predicted(context: Context, classes: Tensor, words: Words) -> Tensor:

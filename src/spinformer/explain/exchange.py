@@ -55,6 +55,8 @@ FIELD_OF = {
     "field": "field",
     "attention": "attention",
 }
+# The field of `Word` that goes with an index of pairs or of words alone, by shapiq's name of it.
+VALUES_OF = {"SII": "shapley", "SV": "shapley", "BII": "banzhaf", "BV": "banzhaf"}
 
 
 def to_row(record: ExplanationRecord, number: int = 0, pairs: int = PAIRS) -> dict[str, Any]:
@@ -149,29 +151,33 @@ def to_shap(record: ExplanationRecord) -> "shap.Explanation":
 
 
 def to_shapiq(record: ExplanationRecord) -> "shapiq.InteractionValues":
-    """`shapiq.InteractionValues`: Banzhaf values with Banzhaf interactions of the pairs, or Shapley values alone.
+    """`shapiq.InteractionValues`: Shapley or Banzhaf values, with the interactions of the pairs where there are some.
 
-    An explanation with pairs gives the first (index "BII", order 2), one with Shapley values alone the second (index
-    "SV"). Scores of other methods are no values of a game, and are refused.
+    With pairs the index is theirs (`pair_index`), of order 2: "SII" with Shapley values of the words, "BII" with
+    Banzhaf values. Values alone have the index "SV" or "BV". Scores that are no values of the classifier are refused.
     """
     shapiq: Any = require("shapiq", extra="compare")
     numpy = require("numpy", extra="compare")
-    with_pairs = bool(record.pairs)
-    values = [word.banzhaf if with_pairs else word.shapley for word in record.words]
-    if any(value is None for value in values):
-        raise ValueError(f"to_shapiq needs Shapley or Banzhaf values; method {record.method!r} computes none")
+    index = record.pair_index if record.pairs else "BV" if record.method == "banzhaf" else "SV"
+    field = "" if record.method.startswith("layer") else VALUES_OF.get(index or "", "")
+    values: list[float | None] = [getattr(word, field, None) for word in record.words]
+    if None in values:
+        raise ValueError(
+            f"to_shapiq needs Shapley or Banzhaf values of the classifier; method {record.method!r} has none"
+        )
+    errors = [getattr(word, f"{field}_stderr") for word in record.words] + [pair.stderr for pair in record.pairs]
     lookup: dict[tuple[int, ...], int] = {(position,): position for position in range(len(values))}
     for pair in record.pairs:
         lookup[(pair.first, pair.second)] = len(values)
         values.append(pair.interaction)
     return shapiq.InteractionValues(
         values=numpy.asarray(values, dtype=float),
-        index="BII" if with_pairs else "SV",
-        max_order=2 if with_pairs else 1,
+        index=index,
+        max_order=2 if record.pairs else 1,
         min_order=1,
         n_players=len(record.words),
         interaction_lookup=lookup,
-        estimated=any(word.importance_stderr != 0 for word in record.words),
+        estimated=any(error != 0 for error in errors),
         estimation_budget=record.passes,
         baseline_value=0.0 if record.base_value is None else record.base_value,
     )

@@ -14,8 +14,7 @@ from spinformer._base import checks
 from spinformer._base.choices import Masking
 from spinformer._base.outputs import ON, Outputs
 from spinformer._base.shared_state import evaluation_mode
-from spinformer.data.words import split_words
-from spinformer.explain.batches import explain_batches
+from spinformer.explain.batches import explain_batches, split_rows
 from spinformer.explain.context import Context
 from spinformer.explain.explanation import Explanation
 from spinformer.explain.grounded import TEMPERATURE, GroundedClassifier, check_samples, choose_game_head
@@ -26,6 +25,7 @@ from spinformer.explain.inputs import (
     Target,
     as_players,
     as_texts,
+    check_label_call,
     class_indices,
     grounding_texts,
 )
@@ -35,10 +35,12 @@ from spinformer.explain.scoring import Scorer, in_evaluation
 from spinformer.games import Weighting
 from spinformer.models.functions import Function, FunctionModel, function_classifier
 from spinformer.models.game_head import GameHead, built_in_game
-from spinformer.models.lengths import resolve_max_length
+from spinformer.models.lengths import check_vocabulary, resolve_max_length
 from spinformer.models.loading import load_classifier
 from spinformer.models.masked import BATCH_SIZE, Hide, MaskedClassifier
+from spinformer.models.padding import set_padding
 from spinformer.models.saving import save_model
+from spinformer.models.without_hooks import Portable
 from spinformer.training.game import GroundingOptions, hold_out, train_game_head
 
 if TYPE_CHECKING:
@@ -49,13 +51,15 @@ QUICK = 128
 NO_GAME = "this classifier has no game, so masked passes were spent; with `spinformer ground` one pass is enough"
 
 
-class Explainer:
+class Explainer(Portable):
     """Which words and which pairs of words decided, for the classifier that you have.
 
-    model, tokenizer: any Hugging Face sequence classifier. game: its game head, or the folder that holds one; by
-    default the one in the model's own folder, or the one that the model was trained with. A classifier without a game
-    is explained by masked passes. masking: how words are hidden; by default as in the game, or "attention". A model
-    that hides words in its own way hands in a function (`spinformer.models.masked.Hide`). additive: a trained
+    model, tokenizer: any Hugging Face sequence classifier; where they name no padding token, which batches need, the
+    end of the text is made it, in `tokenizer.pad_token` and `model.config.pad_token_id`. game: its game head, or the
+    folder that holds one; by default the one in the model's own folder, or the one that the model was trained with. A
+    classifier without a game is explained by masked passes. masking: how words are hidden; by default as in the game,
+    or "attention". A game says nothing of another masking, which leaves the methods that need no game. A model that
+    hides words in its own way hands in a function (`spinformer.models.masked.Hide`). additive: a trained
     `AdditiveExplainer` or its folder, for method "additive-explainer". samples: coalitions of the game behind its
     values, 0 for as many as leave a small error (QUICK is quicker and less exact); seconds: that `until` may take for a
     batch of texts; temperature, weighting: of the Ising model; max_length: tokens read of a text, by default as many as
@@ -81,6 +85,9 @@ class Explainer:
         seed: int = 0,
     ) -> None:
         checks.instance("model", model, nn.Module)
+        if not callable(tokenizer):
+            raise TypeError(f"tokenizer must be a tokenizer; got {type(tokenizer).__name__}")
+        check_vocabulary(model, tokenizer)
         check_samples(samples)
         if seconds is not None:
             checks.positive("seconds", seconds)
@@ -90,7 +97,8 @@ class Explainer:
         self.samples, self.seconds = samples, seconds
         self.temperature, self.weighting, self.seed = temperature, weighting, seed
         self.max_length = resolve_max_length(model, tokenizer, max_length)
-        head, self.game_error = choose_game_head(model, game)
+        set_padding(model, tokenizer)
+        head, self.game_error = choose_game_head(model, game, masking)
         usual: Masking = "attention" if head is None else head.config.masking
         how: Masking | Hide = usual if masking is None else masking
         with evaluation_mode(model):  # afterwards the model is in its former mode
@@ -188,13 +196,12 @@ class Explainer:
     ) -> dict[str, Explanation]:
         """An explanation for every label that is on, the most probable first; empty where none is.
 
-        For models of several labels; threshold: the probability from which on a label is on.
+        For models of several labels; threshold: the probability from which on a label is on; call: options of a call.
         """
         if self.classifier.outputs != "labels":
             raise ValueError(f"by_label is for models of several labels at once; got one of {self.classifier.outputs}")
-        if "target" in call:
-            raise TypeError("by_label takes no target: it explains every label that is on")
-        words = split_words(self.tokenizer, as_texts(text, text_pair), self.max_length)
+        check_label_call(text, threshold, call)
+        words = split_rows(self.tokenizer, as_texts(text, text_pair), self.max_length, [0])
         with evaluation_mode(self.model):
             shares = self.classifier.full_probabilities(words)[0].cpu()
         on = [index for index in shares.argsort(descending=True).tolist() if float(shares[index]) >= threshold]
@@ -202,6 +209,8 @@ class Explainer:
             return {}
         second = None if text_pair is None else [text_pair] * len(on)
         options: CallOptions = {**call, "target": on}
+        if "players" in call and not isinstance(call["players"], str):
+            options["players"] = [call["players"]] * len(on)
         return {each.target: each for each in self([text] * len(on), second, **options)}
 
     def methods(self) -> list[str]:
@@ -239,10 +248,10 @@ class Explainer:
         texts: texts, pairs of texts, a file, or a named set such as "snli:train"; or a stream of them, which may be
         larger than memory (`spinformer.data.stream_texts`, `stream_rows`) and is read until more of it no longer helps.
         output: the folder for the game head; in the model's own folder every `Explainer` finds it. Without `output`
-        only this explainer has the game. resume: continue from the checkpoint that a stopped run left there. A part of
-        the texts, at most 200, is held out, to measure how far the game is from the classifier. options: those of
-        `spinformer.training.game.GroundingOptions`; masking and max_length are this explainer's unless given. Returns
-        this explainer, which now explains by its game.
+        only this explainer has the game. resume: continue from the checkpoint that a stopped run left there; without it
+        its folder is refused. A tenth of the texts, at most 200, is held out, to measure how far the game is from the
+        classifier; below ten none is. options: those of `spinformer.training.game.GroundingOptions`; masking and
+        max_length are this explainer's unless given. Returns this explainer, which now explains by its game.
         """
         if resume and output is None:
             raise ValueError("resume needs output, the folder that holds the checkpoint of the stopped run")
@@ -284,7 +293,7 @@ class Explainer:
     def _method(self, name: str, context: Context) -> Method:
         """The method of this name, or a ValueError that says what the classifier lacks for it."""
         if name == "auto" and self.game_error is not None:
-            raise ValueError(f"{self.game_error}; learn it anew, or choose a method that needs no game")
+            raise ValueError(f"{self.game_error}, or choose a method that needs no game")
         if name == "auto":
             name = "kernel-shap" if self.grounded is None else "shapley"
         method = get_method(name)

@@ -41,6 +41,9 @@ class ExplanationSet(Sequence[Explanation]):
 
     def __init__(self, explanations: Iterable[Explanation], *, normal: Callable[[str], str] = str.casefold) -> None:
         checks.function("normal", normal)
+        if isinstance(explanations, str | Path):
+            raise TypeError(f"explanations must be a list of Explanation, and ExplanationSet.load reads a file; "
+                            f"got {str(explanations)!r:.60}")  # fmt: skip
         if not hasattr(explanations, "__iter__"):
             raise TypeError(f"explanations must be a list of Explanation; got {explanations!r:.60}")
         self._explanations, self.normal = tuple(explanations), normal

@@ -20,7 +20,7 @@ from spinformer.games.values import GAME_INDICES, PLAYER_INDICES
 from spinformer.ising import DenseCouplings
 from spinformer.models.game_head import CONFIG, FOLDER, GameHead, built_in_game
 from spinformer.models.hidden_states import frozen_states
-from spinformer.models.masked import MaskedClassifier
+from spinformer.models.masked import Hide, MaskedClassifier
 from spinformer.models.merged_games import merge
 from spinformer.models.outputs import answers_of
 from spinformer.models.predicted_games import PredictedGames
@@ -167,23 +167,34 @@ def find_game_head(model: Any, folder: Path | None = None) -> GameHead | None:
     return loaded[1]
 
 
-def choose_game_head(model: Any, game: GameHead | Path | str | None) -> tuple[GameHead | None, str | None]:
+def choose_game_head(
+    model: Any, game: GameHead | Path | str | None, masking: Masking | Hide | None = None
+) -> tuple[GameHead | None, str | None]:
     """The game head that a caller names, or the one that `find_game_head` finds, and why it cannot be used.
 
-    One that is found but does not fit the model is an error only where a game is needed.
+    masking: how words are to be hidden, None as in the game. A game that is found but does not fit the model or the
+    masking is an error only where a game is needed; one that the caller names is an error at once.
     """
     if isinstance(game, GameHead):
-        return game.to(next(model.parameters()).device), None
-    if game is not None:
+        head: GameHead | None = game.to(next(model.parameters()).device)
+    elif game is not None:
         checks.instance("game", game, GameHead, str, Path)
         head = find_game_head(model, Path(game))
         if head is None:
             raise ValueError(f"{game} has no game head; `spinformer ground` leaves one in its --output")
+    else:
+        try:
+            head = find_game_head(model)
+        except ValueError as error:
+            return None, f"{error}; learn it anew"
+    asked = masking if masking is None or isinstance(masking, str) else "own"
+    if head is None or asked in (None, head.config.masking):
         return head, None
-    try:
-        return find_game_head(model), None
-    except ValueError as error:
-        return None, str(error)
+    learnt = f"this game was learnt with masking={head.config.masking!r}, not {asked!r}"
+    unfit = f"{learnt}; leave masking out or learn it anew"
+    if game is not None:
+        raise ValueError(unfit)
+    return None, unfit
 
 
 @torch.no_grad()

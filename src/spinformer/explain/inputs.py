@@ -60,13 +60,28 @@ def as_texts(text: str | Sequence[str], text_pair: str | Sequence[str] | None) -
     second = None if text_pair is None else _column("text_pair", text_pair)
     if second is not None and isinstance(text, str) != isinstance(text_pair, str):
         raise ValueError("text and text_pair must both be one text, or both be lists")
+    if second is not None and len(second) != len(first):
+        raise ValueError(f"text_pair must have as many texts as text, {len(first)}; got {len(second)}")
     for name, column in (("text", first), ("text_pair", second or [])):
         for row, value in enumerate(column):
-            if not isinstance(value, str) or not value.strip():
+            if not isinstance(value, str):
+                raise TypeError(f"{name} {row} must be a string; got {value!r:.60}")
+            if not value.strip():
                 raise ValueError(f"{name} {row} must be a text that is not empty; got {value!r}")
             if not WORD.search(value):
                 raise ValueError(f"{name} {row} must have at least one word; got {value!r}")
     return Texts(first, second)
+
+
+def check_label_call(text: object, threshold: object, call: CallOptions) -> None:
+    """A TypeError or ValueError unless `Explainer.by_label` can be called so."""
+    if "target" in call:
+        raise TypeError("by_label takes no target: it explains every label that is on")
+    if not isinstance(text, str):
+        raise TypeError(f"text must be one text, a string; got {type(text).__name__}")
+    checks.number("threshold", threshold)
+    if not 0 <= threshold <= 1:  # type: ignore[operator]
+        raise ValueError(f"threshold must be a probability, from 0 to 1; got {threshold}")
 
 
 def _column(name: str, texts: Any) -> list[Any]:
@@ -127,18 +142,17 @@ def _indices(name: str, target: Target | Sequence[Target], labels: Sequence[str]
 
 
 def grounding_texts(texts: Corpus) -> Texts | TextStream:
-    """Texts in memory, those that a file or a name stands for, or a stream."""
+    """Texts in memory, those that a file or a name stands for, or a stream; an empty text is an error."""
     if isinstance(texts, Texts | TextStream):
         return texts
     if isinstance(texts, str | Path):
         return load_texts(str(texts), labelled=False)
     rows = _column("texts", texts)
-    if rows and not isinstance(rows[0], str):
-        for row, pair in enumerate(rows):
-            if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise ValueError(f"texts must all be single texts, or all be pairs; row {row} is {pair!r:.80}")
-        return as_texts([pair[0] for pair in rows], [pair[1] for pair in rows])
-    return as_texts([row for row in rows if isinstance(row, str)], None)
+    paired = bool(rows) and not isinstance(rows[0], str)
+    for row, one in enumerate(rows):
+        if not (isinstance(one, list | tuple) and len(one) == 2 if paired else isinstance(one, str)):
+            raise ValueError(f"texts must all be single texts, or all be pairs; row {row} is {one!r:.80}")
+    return as_texts([one[0] for one in rows], [one[1] for one in rows]) if paired else as_texts(rows, None)
 
 
 def _class_index(name: str, target: Any, labels: Sequence[str]) -> int:

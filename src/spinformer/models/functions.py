@@ -3,9 +3,9 @@
 It is explained by masking: words are left out of the text, or replaced by another, and the function is asked again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -97,6 +97,7 @@ class FunctionModel(nn.Module):
     def __init__(self, function: Function, tokenizer: WordTokenizer, names: Sequence[str], outputs: Outputs) -> None:
         super().__init__()
         self.function, self.tokenizer, self.outputs = function, tokenizer, outputs
+        self.name = str(getattr(function, "__name__", type(function).__name__))
         problem = next(name for name, kind in PROBLEM_TYPES.items() if kind == outputs)
         self.config = SimpleNamespace(
             num_labels=len(names), id2label=dict(enumerate(names)), problem_type=problem, pad_token_id=PADDING
@@ -118,15 +119,25 @@ class FunctionModel(nn.Module):
                 for side in (0, 1)
             ]
             texts.append(tuple(parts) if ids[0] == PAIR else parts[0])
-        answers = torch.as_tensor(self.function(texts), dtype=torch.float64).to(self.place.device)
-        expected = (len(texts), self.config.num_labels)
-        if answers.dim() == 1 and expected[1] == 1:
-            answers = answers[:, None]
-        if tuple(answers.shape) != expected:
-            raise ValueError(f"the function must return {expected[1]} answers for each of {expected[0]} texts; "
-                             f"got shape {tuple(answers.shape)}")  # fmt: skip
-        checks.finite("answers of the function", answers)
-        return SimpleNamespace(logits=_logits(answers, self.outputs))
+        answers = self._numbers(self.function(texts), len(texts)).to(self.place.device)
+        checks.finite(f"answers of the function {self.name}", answers)
+        return SimpleNamespace(logits=_logits(answers, self.outputs, self.name))
+
+    def _numbers(self, answers: Any, count: int) -> Tensor:
+        """What the function returned for so many texts, (count, answers)."""
+        width = self.config.num_labels
+        expected = f"the function {self.name} must return real numbers, {width} for each of {count} texts"
+        try:
+            if "complex" in str(getattr(answers, "dtype", "")):  # of which torch would drop a part
+                raise TypeError
+            made = torch.as_tensor(answers, dtype=torch.float64)
+        except (TypeError, ValueError, RuntimeError, ArithmeticError, LookupError):
+            raise TypeError(f"{expected}; got {' '.join(repr(answers).split()):.60}") from None
+        if made.dim() == 1 and width == 1:
+            made = made[:, None]
+        if tuple(made.shape) != (count, width):
+            raise ValueError(f"{expected}; got shape {tuple(made.shape)}")
+        return made
 
 
 def function_classifier(
@@ -138,6 +149,10 @@ def function_classifier(
 ) -> tuple[FunctionModel, WordTokenizer]:
     """A function as a model with its tokenizer; outputs: by default scores for one name, classes for several."""
     checks.function("function", function)
+    if outputs is not None:
+        checks.choice("outputs", outputs, get_args(Outputs))
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be a list of the answers' names; got {names!r:.60}")
     named = [str(name) for name in names]
     if not named or len(set(named)) < len(named):
         raise ValueError(f"names must be the different names of the answers; got {named}")
@@ -146,16 +161,16 @@ def function_classifier(
     return FunctionModel(function, tokenizer, named, kind), tokenizer
 
 
-def _logits(answers: Tensor, outputs: Outputs) -> Tensor:
+def _logits(answers: Tensor, outputs: Outputs, name: str) -> Tensor:
     if outputs == "scores":
         return answers
     low, high = float(answers.min()), float(answers.max())
     if low < -1e-6 or high > 1 + 1e-6:
-        raise ValueError(f"the function's answers must be probabilities; got from {low:g} to {high:g}")
+        raise ValueError(f"answers of the function {name} must be probabilities; got from {low:g} to {high:g}")
     if outputs == "labels":
         return answers.clamp(SMALLEST, 1 - SMALLEST).logit()
     totals = answers.sum(-1)
     worst = float(totals[(totals - 1).abs().argmax()])
     if abs(worst - 1) > 1e-3:
-        raise ValueError(f"the probabilities of the classes must sum to 1; got a sum of {worst:g}")
+        raise ValueError(f"probabilities of the classes, of the function {name}, must sum to 1; got {worst:g}")
     return answers.clamp_min(SMALLEST).log()

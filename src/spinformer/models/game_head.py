@@ -21,12 +21,12 @@ from spinformer._base.rng import seeded
 from spinformer.data.words import Words
 from spinformer.models.attending import FLOOR, AttendingMap, bounded_exp
 from spinformer.models.attending_readout import AttendingReadout
-from spinformer.models.hidden_states import frozen_states
 from spinformer.models.identity import FILE as PROBE
 from spinformer.models.identity import load_probe, same_model, save_probe
 from spinformer.models.misfit import FILE as MISFIT
 from spinformer.models.misfit import Misfit
 from spinformer.models.outputs import offsets_of
+from spinformer.models.padding import full_states
 from spinformer.models.predicted_games import PredictedGames
 from spinformer.models.removed import drop_removed
 from spinformer.models.rounding import read_weights, round_rows
@@ -43,9 +43,9 @@ class GameHeadConfig:
     heads: H; dim: of the values of all H together; hidden, readout: widths of the two networks; reads: how often the
     query of the attending form reads the words; dropout: of the readout of sums; masking: how words were hidden; model:
     digest of the classifier that the game head belongs to; fading: whether the correction that makes v(N) exact fades
-    with the words that are hidden (`anchored`), not so in games of before; outputs: what the classifier puts out
-    (`spinformer.models.outputs`); scale: of its scores, in whose units g is, 1 for probabilities; texts: 1 or 2, how
-    many texts the classifier reads, 0 where that was not kept.
+    with the words that are hidden (`anchored`), True in games that are learnt now, False in older ones; outputs: what
+    the classifier puts out (`spinformer.models.outputs`); scale: of its scores, in whose units g is, 1 for
+    probabilities; texts: 1 or 2, how many texts the classifier reads, 0 where that was not kept.
     """
 
     layers: tuple[int, ...]
@@ -191,7 +191,7 @@ class GameHead(nn.Module):
         """The games of a batch of texts, from one pass of the frozen classifier."""
         checks.instance("model", model, nn.Module)
         checks.instance("words", words, Words)
-        logits, states = frozen_states(model, words.inputs)
+        logits, states = full_states(model, words.inputs)
         games: PredictedGames = self(states, logits, words)
         return games
 

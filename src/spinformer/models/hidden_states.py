@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spinformer._base.shared_state import attention_of_any_shape, evaluation_mode
+from spinformer.models.outputs import logits_in
 
 
 def encoder(model: Any) -> Any:
@@ -82,7 +83,7 @@ def hidden_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequen
     for candidate in (output, *encoder_outputs):
         states = getattr(candidate, "hidden_states", None)
         if states is not None:
-            return output.logits, states
+            return logits_in(output, model), states
     raise ValueError(f"{type(model).__name__} gives no hidden states")
 
 

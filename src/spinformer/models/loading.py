@@ -16,8 +16,10 @@ from spinformer._base import checks
 from spinformer._base.devices import usable_device
 from spinformer._base.extras import require
 from spinformer._base.shared_state import SharedChange
+from spinformer.models.adapters import adapted_classifier, adapter_options, base_of, has_tokenizer
 from spinformer.models.hidden_states import vocabulary_size
 from spinformer.models.hub import check_source
+from spinformer.models.padding import set_padding
 from spinformer.models.pretrained import (
     check_config,
     pretrained_classifier,
@@ -42,19 +44,25 @@ def load_classifier(
     """A classifier, in evaluation mode, and its tokenizer.
 
     path_or_hub_id: a folder that `save_pretrained` wrote, or a name on the hub; ours and every other architecture that
-    AutoModelForSequenceClassification knows; or "small", the classifier of sentence pairs inside this package
-    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. On a CPU weights in
-    half precision become float32, which is several times as fast there; quantised ones stay as they are.
+    AutoModelForSequenceClassification knows; an adapter of peft, which names its base model
+    (`spinformer.models.adapters`); or "small", the classifier of sentence pairs inside this package
+    (`spinformer.models.shipped`). device: cuda where there is one, else cpu, unless given. On a CPU weights in half
+    precision become float32, which is several times as fast there; quantised ones stay as they are.
     """
     checks.instance("path_or_hub_id", path_or_hub_id, str, Path)
     source, device = named_model(str(path_or_hub_id)), usable_device(device)
     check_source(source)
     with one_line_errors(source, Exception):
-        model, report = pretrained_classifier(source, output_loading_info=True, ignore_mismatched_sizes=True)
-        tokenizer = pretrained_tokenizer(source)
-    check_weights(source, report, _FATAL, expected="a trained classifier")
+        adapter = adapter_options(source)
+        if adapter is None:
+            model, report = pretrained_classifier(source, output_loading_info=True, ignore_mismatched_sizes=True)
+            report = {kind: report.get(kind) for kind in _FATAL}  # weights that are left over are those of other heads
+        else:
+            model, report = adapted_classifier(source, adapter)
+        tokenizer = pretrained_tokenizer(source if adapter is None or has_tokenizer(source) else base_of(adapter))
+    check_weights(source, report, (*_FATAL, "unexpected_keys"), expected="a trained classifier")
     _check_tokenizer(source, model, tokenizer)
-    _set_padding(model, tokenizer)
+    set_padding(model, tokenizer)
     model = model.to(device).eval()
     if device.type == "cpu" and model.dtype in HALF and not getattr(model, "is_quantized", False):
         model = model.float()
@@ -216,14 +224,6 @@ def _check_tokenizer(source: str, model: Any, tokenizer: Any) -> None:
     size = vocabulary_size(model)
     if size is not None and len(tokenizer) > size:
         raise ValueError(f"{source} has a tokenizer of {len(tokenizer)} tokens, more than the model's {size}")
-
-
-def _set_padding(model: Any, tokenizer: Any) -> None:
-    """Batches need a padding token: where there is none, the end of the text or the unknown word serves as it."""
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.unk_token
-    if getattr(model.config, "pad_token_id", None) is None:
-        model.config.pad_token_id = tokenizer.pad_token_id
 
 
 def _line(error: Exception) -> str:

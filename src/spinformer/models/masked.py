@@ -17,8 +17,9 @@ from spinformer.models.hidden_states import hidden_states
 from spinformer.models.hints import hints_of
 from spinformer.models.leaks import sees_hidden_tokens
 from spinformer.models.nothing import Nothing
-from spinformer.models.outputs import answers_of, check_target, outputs_of, value_of
+from spinformer.models.outputs import answers_of, check_target, logits_of, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
+from spinformer.models.padding import reads_padding
 
 # From the inputs of some rows, (R, n) each, and which of their tokens are visible, (R, n), to the inputs for the model.
 Hide = Callable[[dict[str, Tensor], Tensor], dict[str, Tensor]]
@@ -66,12 +67,9 @@ class MaskedClassifier:
         self.outputs = outputs_of(model)
         self.hide: Hide | None = None if isinstance(masking, str) else masking
         if masking == "own":
-            raise ValueError("this game was learnt with a function that hides words; hand it in as masking")
-        if isinstance(masking, str):
-            checks.choice("masking", masking, MASKINGS)
-        else:
-            checks.function("masking", masking)
-            masking = "own"
+            raise ValueError("masking 'own' stands for a function that hides words; hand in that function as masking")
+        checks.choice_or_function("masking", masking, MASKINGS)
+        masking = masking if isinstance(masking, str) else "own"
         checks.at_least("batch_size", batch_size, 1)
         if masking == "token" and tokenizer.mask_token_id is None:
             raise ValueError("masking='token' needs a tokenizer with a mask token; this one has none")
@@ -132,10 +130,14 @@ class MaskedClassifier:
         lengths = visible.sum(-1) if self._moves else real.sum(-1)
         order = lengths.argsort(descending=True, stable=True)
         ends = (real * torch.arange(1, real.shape[1] + 1, device=device)).amax(1)
-        parts = []
-        for rows, columns, tokens in self._batches(order, ends[order], lengths[order]):
-            inputs = {name: value[texts[rows], :columns] for name, value in words.inputs.items()}
-            inputs = self._masked(inputs, visible[rows, :columns], tokens)
+        # Numbers are copied from the device only once: every copy makes it wait.
+        columns, tokens = torch.stack([ends[order], lengths[order]]).tolist()
+        sizes, parts = tokens if self._moves else columns, []
+        apart = self._reads_padding(words, texts[order], visible[order], sizes)
+        for start, stop in self._batches(sizes, apart):
+            rows, width = order[start:stop], max(columns[start:stop])
+            inputs = {name: value[texts[rows], :width] for name, value in words.inputs.items()}
+            inputs = self._masked(inputs, visible[rows, :width], max(tokens[start], 1))  # no model reads no token
             with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
                 parts.append(read(inputs))
         self.passes += len(texts)
@@ -143,7 +145,7 @@ class MaskedClassifier:
         return tuple(torch.empty_like(part).index_copy_(0, order, part) for part in joined)
 
     def _read_answers(self, inputs: dict[str, Tensor]) -> tuple[Tensor]:
-        return (answers_of(self.model(**inputs).logits, self.outputs),)
+        return (answers_of(logits_of(self.model, inputs), self.outputs),)
 
     def _read_hints(self, inputs: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         logits, states = hidden_states(self.model, inputs)
@@ -159,17 +161,31 @@ class MaskedClassifier:
         checks.instance("words", words, Words)
         return self.probabilities(words, words.mask[:, None]).squeeze(1)
 
-    def _batches(self, order: Tensor, ends: Tensor, lengths: Tensor) -> Iterator[tuple[Tensor, int, int]]:
-        """Rows that go through the model together, the columns that they need, and the tokens of the longest of them.
+    def _batches(self, sizes: list[int], apart: bool) -> Iterator[tuple[int, int]]:
+        """From and to which row they go through the model together; sizes: their tokens, the longest row first.
 
-        Numbers are copied from the device only once: every copy makes it wait.
+        apart: whether only rows of one size share a batch.
         """
-        columns, tokens = torch.stack([ends, lengths]).tolist()
         start = 0
-        while start < len(columns):
-            stop = start + self._batch_rows(max((tokens if self._moves else columns)[start], 1))
-            yield order[start:stop], max(columns[start:stop]), max(tokens[start], 1)  # no model reads no token at all
+        while start < len(sizes):
+            stop = min(start + self._batch_rows(max(sizes[start], 1)), len(sizes))
+            if apart:
+                stop = next((row for row in range(start, stop) if sizes[row] != sizes[start]), stop)
+            yield start, stop
             start = stop
+
+    def _reads_padding(self, words: Words, texts: Tensor, visible: Tensor, sizes: list[int]) -> bool:
+        """Whether rows of these sizes must not share a batch, as padding changes answers; the longest row comes first.
+
+        Rows that are packed were compared with masked ones, so padding is known to change nothing.
+        """
+        if self.packs or not sizes or sizes[-1] == sizes[0]:
+            return False
+        shorter = next(row for row, size in enumerate(sizes) if size < sizes[0])
+        row = {name: value[texts[shorter : shorter + 1]] for name, value in words.inputs.items()}
+        if self.masking == "delete":
+            row = self._masked(row, visible[shorter : shorter + 1], sizes[0])
+        return not sizes[shorter] or reads_padding(self.model, row, sizes[shorter])
 
     def _batch_rows(self, columns: int) -> int:
         """Rows of so many tokens in one batch."""
@@ -193,10 +209,13 @@ class MaskedClassifier:
         if self.masking == "token":
             hidden = ~visible & inputs["attention_mask"].bool()
             return {**inputs, "input_ids": inputs["input_ids"].masked_fill(hidden, self.tokenizer.mask_token_id)}
-        changed = {"attention_mask": visible.long()}
-        if self.leaks:
-            changed["input_ids"] = inputs["input_ids"].masked_fill(~visible, self._padding)
-        return {**inputs, **changed}
+        if not self.leaks:
+            return {**inputs, "attention_mask": visible.long()}
+        # Where nothing is left, one token of padding is read: with a mask of zeros alone some models read them all.
+        first = torch.arange(visible.shape[1], device=visible.device) == 0
+        shown = visible | (first & ~visible.any(1, keepdim=True))
+        ids = inputs["input_ids"].masked_fill(~visible, self._padding)
+        return {**inputs, "input_ids": ids, "attention_mask": shown.long()}
 
     @property
     def _moves(self) -> bool:

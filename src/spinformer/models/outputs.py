@@ -23,6 +23,30 @@ PROBLEM_TYPES: dict[str, Outputs] = {
 }
 
 
+def config_of(model: Any) -> Any:
+    """The configuration of a classifier; a TypeError where the model has none, as no Hugging Face model is."""
+    config = getattr(model, "config", None)
+    if config is None:
+        raise TypeError(f"expected a sequence classifier; got {type(model).__name__}")
+    return config
+
+
+def logits_of(model: Any, inputs: dict[str, Tensor]) -> Tensor:
+    """One pass: the logits, (B, C)."""
+    return logits_in(model(**inputs), model)
+
+
+def logits_in(output: Any, model: Any) -> Tensor:
+    """The logits, (B, C), in what a model puts out; an error where they are not those of a sequence classifier."""
+    logits = getattr(output, "logits", None)
+    if not isinstance(logits, Tensor) or logits.dim() != 2:
+        raise TypeError(f"expected a sequence classifier; got {type(model).__name__}")
+    count = getattr(getattr(model, "config", None), "num_labels", None)
+    if isinstance(count, int) and count != logits.shape[1]:
+        raise ValueError(f"config.id2label must name the model's {logits.shape[1]} outputs; it names {count}")
+    return logits
+
+
 def outputs_of(model: Any) -> Outputs:
     """What a model's outputs are, by its configuration; where that does not say, one output is a score.
 
@@ -39,9 +63,15 @@ def outputs_of(model: Any) -> Outputs:
 
 
 def output_names(model: Any) -> list[str]:
-    """The names of the outputs, in the order of the logits; a score without a name of its own is "score"."""
-    config = model.config
-    names = [str(config.id2label[index]) for index in sorted(config.id2label)]
+    """The names of the outputs, in the order of the logits; a score without a name of its own is "score".
+
+    They are all different: outputs of one name have their numbers behind it, "a (0)" and "a (1)".
+    """
+    config = config_of(model)
+    given = [str(config.id2label[index]) for index in sorted(config.id2label)]
+    numbered = [f"{name} ({index})" for index, name in enumerate(given)]
+    names = [own if given.count(name) > 1 else name for name, own in zip(given, numbered, strict=True)]
+    names = names if len(set(names)) == len(names) else numbered  # a name may look as if it were numbered
     return ["score"] if names == ["LABEL_0"] and outputs_of(model) == "scores" else names
 
 

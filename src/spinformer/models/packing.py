@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spinformer._base.outputs import Outputs
 from spinformer.models.hidden_states import first_position, position_table
-from spinformer.models.outputs import answers_of
+from spinformer.models.outputs import answers_of, logits_of
 
 # How far two answers may be apart to be the same, as a share of what hiding words changes in them, and in any case;
 # and the rows that they are compared on, at most.
@@ -75,7 +75,7 @@ def same_answers(
     plain = {**some, "attention_mask": seen.long()}
     packed = pack(some, seen, int(seen.sum(1).max()), padding, offset)
     try:
-        first, second = (answers_of(model(**each).logits, outputs) for each in (plain, packed))
+        first, second = (answers_of(logits_of(model, each), outputs) for each in (plain, packed))
     except TypeError:  # it takes no positions
         return False
     apart, change = (first - second).abs().max(), (first.amax(0) - first.amin(0)).max()

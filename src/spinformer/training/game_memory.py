@@ -9,8 +9,8 @@ from spinformer._base.memory import free_memory
 from spinformer._base.processes import rank_and_world
 from spinformer.data.words import Words
 from spinformer.models.game_head import GameHead
-from spinformer.models.hidden_states import frozen_states
 from spinformer.models.masked import MaskedClassifier
+from spinformer.models.padding import full_states
 from spinformer.training.game_hints import HintMap
 
 # The share of free memory that kept hidden states may take, of all processes, and their bytes where what is free is not
@@ -60,7 +60,7 @@ class Memory:
         """Logits and hidden states of the full texts; of the layers that the head reads alone where they were kept."""
         if key in self.states:
             return self.states[key]
-        logits, states = frozen_states(classifier.model, words.inputs)
+        logits, states = full_states(classifier.model, words.inputs)
         read = [state if layer in head.config.layers else state[:0] for layer, state in enumerate(states)]
         size = sum(state.nbytes for state in read)
         if size <= self.left:

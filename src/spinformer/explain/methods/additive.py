@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spinformer._base import checks
 from spinformer._base.choices import METHOD_SUMMARIES
 from spinformer._base.rng import seeded
 from spinformer.data.texts import Texts
@@ -83,8 +82,8 @@ def load_additive(additive: Scorer | Path | str | None, classifier: MaskedClassi
     """An additive explainer that a caller hands in, or the saved one of a folder."""
     if isinstance(additive, Path | str):
         return AdditiveExplainer.load(Path(additive), classifier)
-    if additive is not None:
-        checks.function("additive", additive)
+    if additive is not None and not callable(additive):
+        raise TypeError(f"additive must be a trained AdditiveExplainer, or its folder; got {type(additive).__name__}")
     return additive
 
 

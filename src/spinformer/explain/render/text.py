@@ -54,7 +54,7 @@ def plain_text(record: ExplanationRecord, count: int = 5) -> str:
 def colored_text(record: ExplanationRecord, width: int = 100, *, color: bool = True) -> str:
     """The texts for a terminal: blue words speak for the explained class, orange ones against it, the deeper the more.
 
-    Without `color` they are marked, [+for] and [-against]. The same number has the same colour in every text; where a
+    Without `color` they are marked, [+word] and [-word]. The same number has the same colour in every text; where a
     method has no such scale, a line says so. width: columns, at which lines are broken.
     """
     scale = scales_of(record).words
