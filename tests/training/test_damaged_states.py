@@ -150,7 +150,7 @@ def test_states_of_games(grounded, tmp_path, monkeypatch, capsys):
     state = tmp_path / "model" / "game" / "state.pt"
     whole = state.read_bytes()
     for more in ([], ["--seed", "1"]):  # not begun anew without a word
-        fails(capsys, [*grounded, *more], "holds a run that was stopped: --resume goes on with it; remove state.pt and")
+        fails(capsys, [*grounded, *more], "holds a run that was stopped; resume it, name another folder, or remove")
     assert state.read_bytes() == whole
     for damage, message in (
         (lambda s: s.pop("step"), "KeyError: 'step'"),

@@ -210,7 +210,7 @@ def test_a_game_that_was_learnt_is_not_learnt_again(grounded, tmp_path, monkeypa
     monkeypatch.setattr("spinformer.training.game.fit_game_head", lambda *_, **__: trained.append(1))
     other = [*grounded, "--seed", "1"]
     message = "run.json belongs to another run, which has ended; these differ: options.seed, "
-    fails(capsys, [*other, "--resume"], message, "without --resume its game is replaced")
+    fails(capsys, [*other, "--resume"], message, "begun without resume, a run replaces its game")
     assert (game / "game.safetensors").read_bytes() == weights
     assert not trained
     assert main(other) == 0

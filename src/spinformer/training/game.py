@@ -88,8 +88,8 @@ def _train_game_head(
 ) -> GameHead:
     state = Checkpoint(output / FOLDER / STATE, {})
     if state.present and not resume:
-        again = f"remove {STATE} and {STATE}.previous, or name another folder, to begin anew"
-        raise FileExistsError(f"{output / FOLDER} holds a run that was stopped: --resume goes on with it; {again}")
+        others = f"name another folder, or remove {STATE} and {STATE}.previous to begin anew"
+        raise FileExistsError(f"{output / FOLDER} holds a run that was stopped; resume it, {others}")
     classifier = MaskedClassifier(model, tokenizer, masking, batch_size=1024)
     options = replace(options, max_length=resolve_max_length(model, tokenizer, options.max_length or None))
     parts = iter(()) if isinstance(source, Texts) else source.parts()
@@ -112,7 +112,7 @@ def _train_game_head(
             return GameHead.load(output, model).to(classifier.device)
         if changed and not state.present:
             differ = f"belongs to another run, which has ended; these differ: {', '.join(changed)}"
-            raise ValueError(f"{ended.path} {differ}; without --resume its game is replaced")
+            raise ValueError(f"{ended.path} {differ}; begun without resume, a run replaces its game")
         if announce is not None:
             seconds = seconds_per_text(head, classifier, texts, options)
             held = 0 if held_out is None else len(held_out)
