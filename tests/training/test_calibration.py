@@ -252,13 +252,14 @@ class TestMeasurement:
             "stack_coalitions",
             lambda designs, width: asked.extend(designs) or stack(designs, width),
         )
-        measured = measure_misfit(OffHead(classifier), classifier, texts(110, seed=1, shortest=9, longest=10))
+        data = texts(110, seed=1, shortest=9, longest=10)
+        measured = measure_misfit(OffHead(classifier), classifier, data, passes=32)
         assert measured.texts == fully(110) == 100
         sizes = [len(design) for design in asked]
-        assert all(129 < size <= 193 for size in sizes[:100])
+        assert all(33 < size <= 49 for size in sizes[:100])
         assert set(sizes[100:]) == {FEW + 1} or set(sizes[100:]) == {FEW}
         assert all(len(design.unique(dim=0)) == len(design) for design in asked)
-        assert sum(sizes) <= passes_for(110) + 110
+        assert sum(sizes) <= passes_for(110, 32) + 110
         assert [fully(count) for count in (7, 100, 150, 300, 5000)] == [7, 100, 100, 150, 200]
         assert passes_for(5000) == passes_for(MOST) == 200 * 192 + 200 * FEW
 
