@@ -55,7 +55,7 @@ def explain_corpus(
     check_output(output)
     if not len(texts):
         raise ValueError(f"{texts.source} has no texts to explain")
-    if output.is_file() and sha256(output) in [digest for _, digest in texts.digests]:
+    if texts.digests and output.is_file() and sha256(output) in [digest for _, digest in texts.digests]:
         raise ValueError(f"output must not be a file that the texts were read from; got {output}")
     rank, world = shard if shard is not None else _environment()
     if not 0 <= rank < world:

@@ -19,7 +19,7 @@ from spinformer.models.leaks import sees_hidden_tokens
 from spinformer.models.nothing import Nothing
 from spinformer.models.outputs import answers_of, check_target, logits_of, outputs_of, value_of
 from spinformer.models.packing import move_together, pack, position_offset, same_answers
-from spinformer.models.padding import reads_padding
+from spinformer.models.padding import known_to_read_padding, reads_padding, row_ends
 
 # From the inputs of some rows, (R, n) each, and which of their tokens are visible, (R, n), to the inputs for the model.
 Hide = Callable[[dict[str, Tensor], Tensor], dict[str, Tensor]]
@@ -129,7 +129,7 @@ class MaskedClassifier:
         # Rows of like length together, without the columns at the end that are padding in all of them.
         lengths = visible.sum(-1) if self._moves else real.sum(-1)
         order = lengths.argsort(descending=True, stable=True)
-        ends = (real * torch.arange(1, real.shape[1] + 1, device=device)).amax(1)
+        ends = row_ends(real)
         # Numbers are copied from the device only once: every copy makes it wait.
         columns, tokens = torch.stack([ends[order], lengths[order]]).tolist()
         sizes, parts = tokens if self._moves else columns, []
@@ -182,10 +182,13 @@ class MaskedClassifier:
         if self.packs or not sizes or sizes[-1] == sizes[0]:
             return False
         shorter = next(row for row, size in enumerate(sizes) if size < sizes[0])
+        known = known_to_read_padding(self.model)
+        if not sizes[shorter] or known is not None:
+            return not sizes[shorter] or bool(known)
         row = {name: value[texts[shorter : shorter + 1]] for name, value in words.inputs.items()}
         if self.masking == "delete":
             row = self._masked(row, visible[shorter : shorter + 1], sizes[0])
-        return not sizes[shorter] or reads_padding(self.model, row, sizes[shorter])
+        return reads_padding(self.model, row, sizes[shorter])
 
     def _batch_rows(self, columns: int) -> int:
         """Rows of so many tokens in one batch."""

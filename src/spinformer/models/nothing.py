@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from spinformer.data.words import Words
+from spinformer.models.padding import row_ends
 
 if TYPE_CHECKING:
     from spinformer.models.masked import MaskedClassifier
@@ -88,8 +89,7 @@ def _decide(classifier: "MaskedClassifier", words: Words) -> None:
 
 def _kinds(words: Words) -> list[bytes]:
     """Of each text the inputs with its words hidden, up to its last token."""
-    real = words.inputs["attention_mask"].cpu()
-    ends = (real * torch.arange(1, real.shape[1] + 1)).amax(1).tolist()
+    ends = row_ends(words.inputs["attention_mask"].cpu()).tolist()
     hidden = words.owner.cpu() >= 0
     columns = [words.inputs["input_ids"].cpu().masked_fill(hidden, -1)]
     columns += [value.cpu() for name, value in sorted(words.inputs.items()) if name != "input_ids"]

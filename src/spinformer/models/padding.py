@@ -41,22 +41,24 @@ def set_padding(model: Any, tokenizer: Any) -> None:
             config.pad_token_id = tokenizer.pad_token_id
 
 
-def row_ends(inputs: dict[str, Tensor]) -> list[int]:
-    """Of each row of the inputs, (B, n) each, the number of tokens before the padding at its end."""
-    real = inputs["attention_mask"]
-    ends: list[int] = (real.bool() * torch.arange(1, real.shape[1] + 1, device=real.device)).amax(1).tolist()
-    return ends
+def row_ends(mask: Tensor) -> Tensor:
+    """Of each row of an attention mask, (B, n), the number of tokens before the padding at its end, (B,)."""
+    return (mask.bool() * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1)
+
+
+def known_to_read_padding(model: Any) -> bool | None:
+    """What `reads_padding` found of this model; None where it was not asked yet. A function is given texts."""
+    return False if isinstance(model, FunctionModel) else _MEASURED.get(model)
 
 
 @torch.no_grad()
 def reads_padding(model: Any, row: dict[str, Tensor], tokens: int) -> bool:
     """Whether padding changes the answer: measured on the first row that is asked about, afterwards known.
 
-    row: inputs of one text, (1, n) each, of which all after so many tokens is padding. A function is given texts.
+    row: inputs of one text, (1, n) each, of which all after so many tokens is padding.
     """
-    if isinstance(model, FunctionModel):
-        return False
-    if model not in _MEASURED:
+    known = known_to_read_padding(model)
+    if known is None:
         device = next(model.parameters()).device
         padded = {name: value.to(device) for name, value in row.items()}
         alone = {name: value[:, :tokens] for name, value in padded.items()}
@@ -64,16 +66,16 @@ def reads_padding(model: Any, row: dict[str, Tensor], tokens: int) -> bool:
             one, other = (logits_of(model, inputs) for inputs in (padded, alone))
         share = max(SHARE, ROUNDINGS * torch.finfo(one.dtype).eps)
         apart, size = (one - other).abs().max(), other.abs().max()
-        _MEASURED[model] = not bool(apart <= share * size + LEAST)
-    return _MEASURED[model]
+        known = _MEASURED[model] = not bool(apart <= share * size + LEAST)
+    return known
 
 
 def rows_together(model: Any, inputs: dict[str, Tensor]) -> list[list[int]]:
     """The numbers of the rows that may share a batch: all of them, or those of one length each."""
     every = list(range(len(inputs["attention_mask"])))
-    if len(every) == 1 or _MEASURED.get(model) is False:  # known, so a GPU need not be waited for
+    if len(every) == 1 or known_to_read_padding(model) is False:  # known, so a GPU need not be waited for
         return [every]
-    ends = row_ends(inputs)
+    ends: list[int] = row_ends(inputs["attention_mask"]).tolist()
     shortest = min(every, key=ends.__getitem__)
     if ends[shortest] == max(ends):
         return [every]
@@ -87,7 +89,8 @@ def full_states(model: Any, inputs: dict[str, Tensor]) -> tuple[Tensor, Sequence
     groups = rows_together(model, inputs)
     if len(groups) == 1:
         return frozen_states(model, inputs)
-    ends, width, parts = row_ends(inputs), inputs["attention_mask"].shape[1], []
+    mask, parts = inputs["attention_mask"], []
+    ends, width = row_ends(mask).tolist(), mask.shape[1]
     for rows in groups:
         part = {name: value[rows, : ends[rows[0]]] for name, value in inputs.items()}
         logits, states = frozen_states(model, part)
