@@ -151,7 +151,7 @@ def test_values_and_pairs(fused, n, budget, by_column, scale):
 
 def test_values_with_many_blocks_of_players(monkeypatch):
     generator = torch.Generator().manual_seed(0)
-    values, slope = (torch.randn(shape, generator=generator).to(DEVICE) for shape in [(2, 40, 6), (2, 2, 40)])
+    values, slope = (torch.randn(shape, generator=generator).to(DEVICE) for shape in [(2, 300, 6), (2, 2, 300)])
 
     def run(most):
         monkeypatch.setattr(players, "BLOCKS", most)

@@ -50,7 +50,7 @@ def test_the_longest_text_is_measured(small, monkeypatch):
 
 def test_a_path_that_differs_from_its_twin_has_no_time(monkeypatch):
     monkeypatch.setattr(attention, "DIM", 8)
-    monkeypatch.setattr(attention, "_difference", lambda step: 1.0)
+    monkeypatch.setattr(attention, "_difference", lambda step, exact: (1.0, None))
     row = attention._ours(torch.randn(2, 5, 8), "default", 1, 0, "eager")
     assert row["seconds"] is None
     assert not row["matches"]

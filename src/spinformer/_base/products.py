@@ -46,6 +46,11 @@ def narrow_product(left: Tensor, right: Tensor) -> Tensor:
     return torch.bmm(left, right, out_dtype=torch.float32)
 
 
+def mixed_product(left: Tensor, narrow: Tensor) -> Tensor:
+    """left right of float32 numbers and of numbers of 16 bits, (B, k, n) and (B, n, d), as exact as in float32."""
+    return split_product(left, narrow) if narrow.dtype == torch.bfloat16 else torch.bmm(left, narrow.float())
+
+
 def split_product(left: Tensor, narrow: Tensor) -> Tensor:
     """left right, where right is bfloat16 and left float32, which is a sum of three numbers of bfloat16, one for 8 bits
 

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer.attention.couplings import low_rank_couplings
 from spinformer.attention.hamiltonian import Units, hamiltonian
 from spinformer.attention.output import Diagnostics, HeadCouplings, NeuroGameOutput
 from spinformer.attention.settings import LOW_RANK_INDEX, Settings
@@ -37,16 +38,21 @@ class GameAttention:
     gate: Tensor
     fields: Tensor
     interactions: Couplings
-    couplings: Couplings
+    factor: Tensor | None
     attention: Tensor
     ess: Tensor
     solved: MeanField
+
+    @property
+    def couplings(self) -> Couplings:
+        """The interactions as they enter the Hamiltonian."""
+        return self.interactions if self.factor is None else self.interactions.scaled(self.factor)
 
     def output(self, pooled: Tensor, heads: int) -> NeuroGameOutput:
         """With the B games as B / heads texts of so many attention heads each."""
 
         def by_head(x: Tensor) -> Tensor:
-            return x.unflatten(0, (len(x) // heads, heads))
+            return _by_head(x, heads)
 
         return NeuroGameOutput(
             pooled=pooled,
@@ -58,13 +64,14 @@ class GameAttention:
             couplings=HeadCouplings(self.couplings, heads),
             interactions=HeadCouplings(self.interactions, heads),
             magnetization=by_head(self.solved.magnetization),
-            diagnostics=Diagnostics(
-                ess=by_head(self.ess),
-                residual=by_head(self.solved.residual),
-                converged=by_head(self.solved.converged),
-                steps=by_head(self.solved.steps),
-            ),
+            diagnostics=self.diagnostics(heads),
         )
+
+    def diagnostics(self, heads: int) -> Diagnostics:
+        """How far to trust it."""
+        solved = self.solved
+        parts = (self.ess, solved.residual, solved.converged, solved.steps)
+        return Diagnostics(*(_by_head(part, heads) for part in parts))
 
 
 def game_attention(
@@ -106,8 +113,11 @@ def game_attention(
     if settings.couplings == "none":
         interactions = DenseCouplings(values.new_zeros(game.batch, game.players, game.players), hollow=True)
     elif settings.linear(game.players) and isinstance(game, NormGame):
-        parts = low_rank_from_sums(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
-        interactions = LowRankCouplings.smaller(*parts, game.narrow)
+        if sums and settings.usual_solver:
+            interactions = low_rank_couplings(game, sums)
+        else:
+            parts = low_rank_from_sums(game, sums) if sums else estimate_low_rank(game, budget, seed=seed + 1, **common)
+            interactions = LowRankCouplings.smaller(*parts)
     else:
         pairs = None
         if sums and isinstance(game, NormGame) and settings.pair_index == LOW_RANK_INDEX:  # BV's coalitions are BII's
@@ -132,16 +142,23 @@ def attention_from_values(
     arguments = (values, gate, temperature, interactions, game.counts(), game.mask, settings, units)
     known = settle_fused(*arguments)
     fields, factor = known[:2] if known else hamiltonian(*arguments)
-    couplings = interactions if factor is None else interactions.scaled(factor)
-    solved = known[2] if known else settings.solve(Ising(fields, couplings, temperature, game.mask, trusted=True))
+    if known:
+        solved = known[2]
+    else:
+        couplings = interactions if factor is None else interactions.scaled(factor)
+        solved = settings.solve(Ising(fields, couplings, temperature, game.mask, trusted=True))
     attention = attention_of(solved.magnetization, game.mask)
     phi, beta = values.unbind(1)
-    return GameAttention(phi, beta, gate, fields, interactions, couplings, attention, ess, solved)
+    return GameAttention(phi, beta, gate, fields, interactions, factor, attention, ess, solved)
 
 
 def attention_of(magnetization: Tensor, mask: Tensor | None) -> Tensor:
     """alpha_i = (1 + <s_i>) / 2, 0 at padding                                          NGT Eq. 11"""
     return (1 + magnetization) * (0.5 if mask is None else 0.5 * mask)
+
+
+def _by_head(x: Tensor, heads: int) -> Tensor:
+    return x.unflatten(0, (len(x) // heads, heads))
 
 
 def _mean(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,6 +1,6 @@
 """NeuroGame attention: a pooling layer whose weights are the mean field of an Ising model of the tokens' game."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,11 +10,13 @@ from torch.nn import functional
 from spinformer._base import checks
 from spinformer._base.precision import full_precision, widen
 from spinformer._base.rng import draw_seed
-from spinformer.attention.from_game import game_attention
+from spinformer.attention.from_game import GameAttention, game_attention
 from spinformer.attention.hamiltonian import CRITICAL, Units
-from spinformer.attention.output import NeuroGameOutput
+from spinformer.attention.output import Diagnostics, NeuroGameOutput
 from spinformer.attention.settings import settings
 from spinformer.games import NormGame
+from spinformer.kernels.narrow import NarrowVectors, can_narrow, narrow_vectors, weighted_sum, width_of
+from spinformer.kernels.tokens import can_norm, normed
 
 
 class NeuroGameAttention(nn.Module):
@@ -109,14 +111,13 @@ class NeuroGameAttention(nn.Module):
         checks.floating("x", x, (3,))
         if x.shape[-1] != self.dim:
             raise ValueError(f"x must have shape (B, n, {self.dim}); got {tuple(x.shape)}")
+        kind = self.narrow_kind(x)
+        if kind is not None:
+            return self._output(*self._from_read(self.read(x, kind), mask, generator, special))
         players = self._players(x, mask, special)
         read = functional.layer_norm(x, (self.dim,)) if self.settings.values == "normed" else x
-        if not torch.is_autocast_enabled(x.device.type):
-            read = read.to(self.value.weight.dtype)
-        elif read.dtype != torch.float64:  # which autocast leaves as it is
-            read = read.to(torch.get_autocast_dtype(x.device.type))  # once for values and gate
-        mapped = self.value(read)
-        values, kind = widen(mapped), mapped.dtype if mapped.dtype in (torch.bfloat16, torch.float16) else None
+        read = read.to(self._kind(x))  # once for values and gate
+        values = widen(self.value(read))
         checks.finite("values", values, x=x)  # what is not finite in x is not finite here: one check for both
         values = values.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)  # (B, H, n, d_v)
         if self.gate is None:
@@ -125,7 +126,58 @@ class NeuroGameAttention(nn.Module):
             gate = widen(self.gate(read)).sigmoid().transpose(1, 2)  # (B, H, n)  NGT Eq. 7
         if players is not None:
             gate = gate * players[:, None]
-        return self._play(values, kind, gate, players, generator)
+        return self._output(*self._play(values.flatten(0, 1), gate.flatten(0, 1), players, generator))
+
+    def _output(self, pooled: Tensor, result: GameAttention) -> NeuroGameOutput:
+        return result.output(pooled, self.heads)
+
+    def _kind(self, x: Tensor) -> torch.dtype:
+        """The type in which values and gate are made."""
+        if not torch.is_autocast_enabled(x.device.type):
+            return self.value.weight.dtype
+        return x.dtype if x.dtype == torch.float64 else torch.get_autocast_dtype(x.device.type)
+
+    def narrow_kind(self, x: Tensor) -> torch.dtype | None:
+        """The type of 16 bits in which values and gate are made, where kernels go on from it, else None."""
+        kind = self._kind(x)
+        usual = self.settings.units == "share" and not torch.compiler.is_compiling()
+        fits = x.numel() > 0 and (self.settings.values == "raw" or can_norm(x))
+        return kind if usual and fits and can_narrow(kind, x.device) else None
+
+    def read(self, x: Tensor, kind: torch.dtype) -> Tensor:
+        """What values and gate are made of, in 16 bits: the tokens, normed if they are to be."""
+        return normed(x, kind) if self.settings.values == "normed" else x.to(kind)
+
+    def from_read(self, read: Tensor, mask: Tensor | None, special: Tensor | None) -> tuple[Tensor, Diagnostics]:
+        """z and diagnostics for the tokens that `read` was made of."""
+        with checks.postponed():
+            pooled, result = self._from_read(read, mask, None, special)
+        return pooled, result.diagnostics(self.heads)
+
+    def _from_read(
+        self, read: Tensor, mask: Tensor | None, generator: torch.Generator | None, special: Tensor | None
+    ) -> tuple[Tensor, GameAttention]:
+        players = self._players(read, mask, special)
+        mapped, bias = self._mapped(read)
+        known = narrow_vectors(mapped, bias, players, self.heads, self.head_dim)
+        checks.finite("values", known.squares, x=read)
+        return self._play_narrow(known, players, generator)
+
+    def _mapped(self, read: Tensor) -> tuple[Tensor, Tensor | None]:
+        """W_v x_i of all heads, w . x_i of all if there is a gate, and zeros, (B, n, width); and b, (H,)
+
+        Made by one product, and so is the gradient of what is read, unless other modules stand in place of these two.
+        """
+        modules = [self.value] if self.gate is None else [self.value, self.gate]
+        if not all(_is_linear(module) for module in modules):
+            parts = [module(read) for module in modules]
+            bias = None if self.gate is None else read.new_zeros(self.heads)
+            pad = read.new_zeros(*read.shape[:2], width_of(sum(part.shape[-1] for part in parts)))
+            return torch.cat([*parts, pad[..., sum(part.shape[-1] for part in parts) :]], -1), bias
+        weights = [module.weight for module in modules]
+        rows = sum(len(weight) for weight in weights)
+        weights += [self.value.weight.new_zeros(width_of(rows) - rows, self.dim)]
+        return functional.linear(read, torch.cat(weights).to(read.dtype)), None if self.gate is None else self.gate.bias
 
     def _players(self, x: Tensor, mask: Tensor | None, special: Tensor | None) -> Tensor | None:
         mask = checks.mask("mask", mask, x.shape[:2], x.device)
@@ -138,46 +190,57 @@ class NeuroGameAttention(nn.Module):
 
     @full_precision
     def _play(
-        self,
-        values: Tensor,
-        kind: torch.dtype | None,
-        gate: Tensor,
-        players: Tensor | None,
-        generator: torch.Generator | None,
-    ) -> NeuroGameOutput:
-        """From values and gates to attention and output; every attention head is a sequence of its own, (B H, ...).
+        self, values: Tensor, gate: Tensor, players: Tensor | None, generator: torch.Generator | None
+    ) -> tuple[Tensor, GameAttention]:
+        """From values, (B H, n, d_v), and gates, (B H, n): every attention head is a sequence of its own."""
+        mask, activation = self._by_head(players), self.settings.activation
+        if self.settings.units == "paper":
+            game = NormGame(values, mask, activation, trusted=True, by_column=self.training)
+        else:
+            game = NormGame.of_shares(values, mask, activation, self.training)
+        return self._answer(game, gate, generator, lambda alpha: _WeightedSum.apply(alpha, values))
 
-        kind: the type of 16 bits that the values had, if any.
-        """
-        options, batch = self.settings, values.shape[0]
-        mask = players if players is None or self.heads == 1 else players.repeat_interleave(self.heads, 0)
+    @full_precision
+    def _play_narrow(
+        self, known: NarrowVectors, players: Tensor | None, generator: torch.Generator | None
+    ) -> tuple[Tensor, GameAttention]:
+        """The same from values of 16 bits."""
+        mask, gate = self._by_head(players), known.gate
+        if gate is None:
+            gate = torch.full_like(known.squares, self.settings.gate or 0.0)
+            gate = gate if mask is None else gate * mask
+        game = NormGame.of_narrow(known, mask, self.settings.activation, self.training)
+        return self._answer(game, gate, generator, lambda alpha: weighted_sum(alpha, known))
+
+    def _by_head(self, players: Tensor | None) -> Tensor | None:
+        return players if players is None or self.heads == 1 else players.repeat_interleave(self.heads, 0)
+
+    def _answer(
+        self, game: NormGame, gate: Tensor, generator: torch.Generator | None, pool: Callable[[Tensor], Tensor]
+    ) -> tuple[Tensor, GameAttention]:
+        """From games and gates to attention and output; pool: sum_i alpha_i v_i of alpha, (B H, n) -> (B H, d_v)."""
+        options, batch = self.settings, game.batch // self.heads
         per_head = self.temperature
         checks.positive("temperature", per_head)
-        temperature = per_head.repeat(batch)  # (B H,)
-        flat = values.flatten(0, 1)
         units = None
-        if options.units == "paper":
-            game = NormGame(flat, mask, options.activation, trusted=True, by_column=self.training)
-        else:
-            game = NormGame.of_shares(flat, mask, options.activation, self.training, kind)
+        if options.units == "share":
             units = Units(widen(self.log_field_gain).exp().repeat(batch), self.coupling_part.repeat(batch))
         fixed = not self.training and generator is None
         result = game_attention(
             game,
-            gate.flatten(0, 1),
-            temperature,
+            gate,
+            per_head.repeat(batch),  # (B H,)
             options,
             units,
             budget=self.samples if self.training else self.eval_samples,
-            seed=self._fixed_seed(values.device) if fixed else draw_seed(generator, values.device),
+            seed=self._fixed_seed(game.device) if fixed else draw_seed(generator, game.device),
             shared=not self.training or options.draws == "shared",
         )
-        pooled: Tensor = _WeightedSum.apply(result.attention, flat)  # (B H, d_v)  NGT Eq. 26
+        pooled = pool(result.attention)  # NGT Eq. 26
         if options.pooling == "mean":
             pooled = pooled / result.attention.sum(-1, keepdim=True).clamp_min(torch.finfo(pooled.dtype).eps)
         joined = pooled.view(batch, self.heads * self.head_dim)
-        projected = self.output(joined.to(self.value.weight.dtype))  # (B, d)  NGT Eq. 27
-        return result.output(projected, self.heads)
+        return self.output(joined.to(self.value.weight.dtype)), result  # (B, d)  NGT Eq. 27
 
     @staticmethod
     def _fixed_seed(device: torch.device) -> Tensor:
@@ -188,6 +251,12 @@ class NeuroGameAttention(nn.Module):
     def coupling_part(self) -> Tensor:
         """The part of the critical strength that couplings may have, of each attention head, (heads,)."""
         return CRITICAL * widen(self.coupling_logit).sigmoid()
+
+
+def _is_linear(module: nn.Module) -> bool:
+    """Whether a module is the linear map that it was made as, which nobody listens to."""
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return type(module) is nn.Linear and not any(hooks)
 
 
 class _WeightedSum(torch.autograd.Function):

@@ -24,6 +24,7 @@ from spinformer.attention.neurogame import NeuroGameAttention
 from spinformer.attention.output import Diagnostics
 from spinformer.kernels import support
 from spinformer.kernels.factors import LARGEST_RANK
+from spinformer.kernels.tokens import norm_into, norm_slopes
 
 # Shapes that are kept, the last used, and numbers of all their inputs. Each holds its input, its output and their
 # gradients; the rest is shared.
@@ -40,8 +41,8 @@ MOST = 2**26
 # that are counted.
 FIRST_CALLS, COUNTED = 3, 1024
 
-# x as it is; mask and special tokens, of the padded length; that length
-Inputs = tuple[Tensor, Tensor | None, Tensor | None, int]
+# x as it is; mask and special tokens, of the padded length; that length; the type of 16 bits in which the layer reads x
+Inputs = tuple[Tensor, Tensor | None, Tensor | None, int, torch.dtype | None]
 Key = tuple[Any, ...]
 
 
@@ -82,7 +83,7 @@ class Replay:
     def __call__(self, x: Tensor, mask: Tensor | None = None, special: Tensor | None = None) -> Played:
         """As of `NeuroGameAttention`."""
         if self._possible(x, mask, special):
-            inputs = self._padded(x, mask, special)
+            inputs = (*self._padded(x, mask, special), self.layer.narrow_kind(x))
             with self.lock:  # one thread at a time: they share the graphs' memory
                 record = None if self._waits_for_backward() else self._record_of(inputs)
                 if record is not None:
@@ -119,15 +120,16 @@ class Replay:
         layer, options = self.layer, self.layer.settings
         kernels = support.HAS_TRITON and layer.value.weight.dtype != torch.float64
         rank = layer.head_dim + (layer.samples if layer.training else layer.eval_samples)
-        usual = (options.correction, options.backward) == ("naive", "implicit") and options.solver != "sequential"
-        return kernels and usual and options.linear(n) and rank <= LARGEST_RANK
+        return kernels and options.usual_solver and options.linear(n) and rank <= LARGEST_RANK
 
     def _waits_for_backward(self) -> bool:
         """Whether what a forward pass left in the graphs' memory is still needed."""
         return self.pending is not None and self.pending() is not None
 
     @staticmethod
-    def _padded(x: Tensor, mask: Tensor | None, special: Tensor | None) -> Inputs:
+    def _padded(
+        x: Tensor, mask: Tensor | None, special: Tensor | None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, int]:
         """x, a mask and the special tokens, the last two padded to a multiple; x is padded where it is copied to
 
         Without padding no mask stays none: the kernels have less to do.
@@ -143,7 +145,7 @@ class Replay:
 
     def _key(self, inputs: Inputs) -> Key:
         """Everything that decides which kernels run, and on which memory; first the padded input's shape."""
-        layer, (x, mask, special, length) = self.layer, inputs
+        layer, (x, mask, special, length, kind) = self.layer, inputs
         cast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
         grad, frozen = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         weights = tuple((one.data_ptr(), one.dtype, one.requires_grad) for one in layer.parameters())
@@ -151,6 +153,7 @@ class Replay:
         shape = (x.shape[0], length, x.shape[2])
         return (
             shape,
+            kind,
             x.dtype,
             x.device,
             mask is None,
@@ -174,7 +177,7 @@ class Replay:
             self.records[key] = _Record(self.layer, inputs, self.pool)
 
     def _replay(self, record: "_Record", inputs: Inputs) -> Played:
-        x, mask, special, _ = inputs
+        x, mask, special, *_ = inputs
         if mask is not None and record.mask is not None:
             record.mask.copy_(mask)
         if special is not None and record.special is not None:
@@ -202,9 +205,13 @@ class _Record:
     """The two graphs of one shape, and the memory that they read and write."""
 
     def __init__(self, layer: NeuroGameAttention, inputs: Inputs, pool: Any) -> None:
-        x, mask, special, length = inputs
+        x, mask, special, length, read = inputs
         learns = torch.is_grad_enabled()
-        self.x = x.new_empty(x.shape[0], length, x.shape[2])
+        self.x = x.new_empty(x.shape[0], length, x.shape[2], dtype=x.dtype if read is None else read)
+        self.kind = x.dtype
+        self.inverse: Tensor | None = None  # 1 / standard deviations of tokens, where those are normed for the graph
+        if read is not None and layer.settings.values == "normed":
+            self.inverse = x.new_empty(x.shape[0] * length, dtype=torch.float32)
         self._take(x)
         self.x.requires_grad_(learns and x.requires_grad)
         self.mask = None if mask is None else mask.clone()
@@ -217,10 +224,13 @@ class _Record:
         def run() -> tuple[Tensor, Tensor]:
             # without the cache: casts of weights that lie outside of the graph would not be replayed
             with torch.autocast("cuda", enabled=cast, dtype=kind, cache_enabled=False):
-                out = layer(self.x, self.mask, special=self.special)
-            told = out.diagnostics
+                if read is not None:
+                    pooled, told = layer.from_read(self.x, self.mask, self.special)
+                else:
+                    out = layer(self.x, self.mask, special=self.special)
+                    pooled, told = out.pooled, out.diagnostics
             figures = [part.detach().float() for part in (told.ess, told.residual, told.converged, told.steps)]
-            return out.pooled, torch.stack(figures)
+            return pooled, torch.stack(figures)
 
         def slopes_of(pooled: Tensor, slope: Tensor) -> tuple[Tensor | None, ...]:
             with torch.autocast("cuda", enabled=False):
@@ -257,20 +267,32 @@ class _Record:
         assert self.slopes is not None
         self.slope.copy_(slope)
         self.back.replay()
-        slopes = list(self.slopes)
+        slopes, first = list(self.slopes), None
         if self.x.requires_grad and slopes[0] is not None:
-            slopes[0] = slopes[0][:, :n]
+            if self.inverse is None:
+                slopes[0] = slopes[0][:, :n].to(self.kind)
+            else:
+                first, slopes[0] = norm_slopes(slopes[0], self.x.detach(), self._inverse_of(n), self.kind), None
         given = [one for one in slopes if one is not None]
         copies = [torch.empty_like(one, memory_format=torch.contiguous_format) for one in given]
         if given:
             torch._foreach_copy_(copies, given)  # in one launch, where all are whole
         found = iter(copies)
-        return [None if one is None else next(found) for one in slopes]
+        slopes = [None if one is None else next(found) for one in slopes]
+        return slopes if first is None else [first, *slopes[1:]]
+
+    def _inverse_of(self, n: int) -> Tensor:
+        """Room for 1 / standard deviations of texts of n tokens, (B, n)."""
+        assert self.inverse is not None
+        return self.inverse[: self.x.shape[0] * n].view(-1, n)
 
     def _take(self, x: Tensor) -> None:
-        """Copy x to where the graph reads it, with zeros for padding."""
+        """Copy x, or x as it is read, to where the graph reads it, with zeros for padding."""
         n, own = x.shape[1], self.x.detach()
-        own[:, :n].copy_(x.detach())
+        if self.inverse is None:
+            own[:, :n].copy_(x.detach())
+        else:
+            norm_into(x.detach(), own, self._inverse_of(n))
         if n < own.shape[1]:
             own[:, n:].zero_()
 

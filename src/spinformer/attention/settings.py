@@ -80,6 +80,11 @@ class Settings:
         """Whether the control variate is used, in a norm game."""
         return self.estimator in ("auto", "control") and self.weighting == self.proposal == "uniform"
 
+    @property
+    def usual_solver(self) -> bool:
+        """Whether the mean field is solved by steps of all spins at once and differentiated at its fixed point."""
+        return (self.correction, self.backward) == ("naive", "implicit") and self.solver != "sequential"
+
     def linear(self, columns: int) -> bool:
         """Whether the couplings of a norm game of so many columns take the low-rank form."""
         if self.couplings == "auto":

@@ -15,8 +15,9 @@ from spinformer._base.recording import recording
 from spinformer.attention.hamiltonian import Units, hamiltonian
 from spinformer.attention.settings import Settings
 from spinformer.ising import Couplings, DenseCouplings, Ising, LowRankCouplings, MeanField, mean_field
-from spinformer.ising.low_rank import slopes_of_products
+from spinformer.ising.low_rank import gathered_slopes, slopes_of_products
 from spinformer.ising.mean_field import Solver
+from spinformer.kernels.gathered import gathered_of
 from spinformer.kernels.operator import operator
 from spinformer.kernels.share_units import dense_form, settle, settle_backward
 
@@ -86,7 +87,8 @@ def settle_slopes(
     anderson: bool,
 ) -> list[Tensor]:
     """Gradients of values, gate, matrix, temperature, gain and part, and of factors and weights if they are among the
-    leaves; then that of the matrix is empty. kept: what the operator returned.
+    leaves; then that of the matrix is empty. With narrow columns, what `gathered_slopes` takes in place of the last
+    two. kept: what the operator returned.
     """
     fixed = recording()  # then every sample counts as converged: the host cannot ask which did not
     own, origin = leaves[:6], leaves[6:]
@@ -95,16 +97,22 @@ def settle_slopes(
     )
     to_matrix = numbers.new_empty(len(numbers), 0) if origin else products[0]
     slopes = [to_values, to_gate, to_matrix, *(number.clone() for number in numbers[:, :3].unbind(1))]
+    narrow = len(origin) == 3
     if origin:  # from that of their matrix, g_1 m_1' + g_2 m_2'
         slope, other, state, leading = products
-        slopes += slopes_of_products(origin[0], origin[1], torch.stack([state, slope, leading, other], 1))
-        slopes += [part.new_empty(0) for part in origin[2:]]
+        pairs = torch.stack([state, slope, leading, other], 1)
+        slopes += [pairs] if narrow else slopes_of_products(origin[0], origin[1], pairs)
     if not fixed and not bool(solved.all()):
         rows = (~solved).nonzero().squeeze(-1)
-        parts, there = [leaf[rows] for leaf in leaves[:8]], None if mask is None else mask[rows]
+        if narrow:
+            leaves = [*own, torch.cat([origin[2].float(), origin[0]], -1), origin[1]]
+        parts, there = [leaf[rows] for leaf in leaves], None if mask is None else mask[rows]
         options, given = (max_steps, damping, tol, anderson), [gradient[rows] for gradient in gradients]
-        again = outside_operators(plain_slopes, parts, there, counts[rows], options, given)
-        for slope, part in zip(slopes[:8], again, strict=True):
+        again = list(outside_operators(plain_slopes, parts, there, counts[rows], options, given))
+        if narrow:
+            slopes[6][rows] = 0
+            slopes, again = [*slopes, rows, *again[6:]], again[:6]
+        for slope, part in zip(slopes[: len(again)], again, strict=True):
             if slope.numel():
                 slope[rows] = part
     return slopes
@@ -115,13 +123,14 @@ def _(gradients: Any, leaves: list[Tensor], *rest: Any) -> list[Tensor]:
     found = [leaf.new_empty(leaf.shape) for leaf in leaves]
     if len(leaves) > 6:
         found[2] = leaves[2].new_empty(len(leaves[2]), 0)
-    return [*found[:8], *(leaf.new_empty(0) for leaf in leaves[8:])]
+    return found
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     *leaves, origin, mask, counts = inputs[:9]
     ctx.save_for_backward(*leaves, *origin, mask, counts, *output)
     ctx.options, ctx.leaves = inputs[9:], len(leaves) + len(origin)
+    ctx.gathered = gathered_of(origin[0]) if len(origin) == 3 else None
     ctx.mark_non_differentiable(*output[3:])
 
 
@@ -129,8 +138,10 @@ def _slopes(ctx: Any, to_fields: Tensor, to_factor: Tensor, to_state: Tensor, *_
     leaves, (mask, counts, *kept) = list(ctx.saved_tensors[: ctx.leaves]), ctx.saved_tensors[ctx.leaves :]
     slopes = settle_slopes([to_fields, to_factor, to_state], leaves, mask, counts, kept, *ctx.options)
     own, origin = slopes[:6], slopes[6:]
+    if ctx.gathered is not None:
+        origin = [*gathered_slopes(leaves[6], leaves[7], ctx.gathered, *origin), None]
     if origin:
-        own[2], origin = None, [*origin[:2], *(None for _ in origin[2:])]
+        own[2] = None
     return (*own, origin, *[None] * 6)
 
 

@@ -11,6 +11,7 @@ from spinformer._base.once import once
 from spinformer._base.precision import power_of_two, safe_divide, safe_sqrt, widen
 from spinformer._base.products import long_product
 from spinformer.games.game import Game
+from spinformer.kernels.narrow import NarrowVectors, widened
 from spinformer.kernels.support import usable
 from spinformer.kernels.vectors import ready_vectors
 
@@ -92,6 +93,7 @@ class NormGame(Game):
         self.scale = scale.expand(self.batch) * unit
         self.squares = self.values.square().sum(-1)  # (B, n): |v_i|^2
         self.narrow: Tensor | None = None  # the values, where 16 bits are all that there is of them
+        self.given = self.values  # what operators take: the values, or what stands for them beside the narrow ones
 
     @classmethod
     def of_shares(
@@ -100,12 +102,8 @@ class NormGame(Game):
         mask: Tensor | None,
         activation: str,
         by_column: bool,
-        kind: torch.dtype | None = None,
     ) -> "NormGame":
-        """The game with scale 1 / sum of all |v_i|: no coalition's sum is longer than 1. values: (B, n, d), checked
-
-        kind: the type of 16 bits that the values were made in: kernels then read them in that.
-        """
+        """The game with scale 1 / sum of all |v_i|: no coalition's sum is longer than 1. values: (B, n, d), checked."""
         if not usable(values):
             game = cls(values, mask, activation, trusted=True, by_column=by_column)
             longest = safe_sqrt(game.squares).sum(-1)
@@ -114,9 +112,24 @@ class NormGame(Game):
         game = object.__new__(cls)
         game.batched, game.by_column, game.activation, game.mask = True, by_column, activation, mask
         (game.batch, game.players), game.dtype, game.device = values.shape[:2], values.dtype, values.device
-        game.values, game.squares, game.scale, _, narrow = ready_vectors(values, mask, kind)
-        game.narrow = None if kind is None else narrow
+        game.values, game.squares, game.scale, _ = ready_vectors(values, mask)
+        game.narrow, game.given = None, game.values
         return game
+
+    @classmethod
+    def of_narrow(cls, known: NarrowVectors, mask: Tensor | None, activation: str, by_column: bool) -> "NormGame":
+        """As `of_shares`, of vectors of 16 bits that are made wider only where something asks for them."""
+        game = object.__new__(cls)
+        game.batched, game.by_column, game.activation, game.mask = True, by_column, activation, mask
+        (game.batch, game.players), game.dtype, game.device = known.squares.shape, torch.float32, known.given.device
+        game.given, game.narrow, game.squares, game.scale = known.given, known.vectors, known.squares, known.scale
+        return game
+
+    @once
+    def values(self) -> Tensor:
+        """v_i, (B, n, d)."""
+        assert self.narrow is not None
+        return widened(self.given, self.narrow)
 
     @once
     def total(self) -> Tensor:

@@ -40,7 +40,7 @@ def estimate_norm_values(game: NormGame, budget: int, *, seed: Tensor | int, sha
     """
     checks.instance("game", game, NormGame)
     checks.at_least("budget", budget, 2)
-    if game.activation in ("identity", "relu") and can_value_players(game.values, budget):
+    if game.activation in ("identity", "relu") and can_value_players(game.given, budget):
         return _fused(game, budget, as_seed(seed), shared)
     coalitions = _draw_players(game, budget, as_seed(seed), shared)
     control = SquaredNormControl(game)
@@ -63,14 +63,14 @@ def estimate_norm_pairs(game: NormGame, sums: Sums) -> Tensor | None:
     """
     if game.activation not in ("identity", "relu"):
         return None
-    if not can_control_pairs(game.values, sums.products.shape[1]):
+    if not can_control_pairs(game.given, sums.products.shape[1]):
         if not can_block_pairs(game):
             return None
         return mean_of_twin_pairs(controlled_pairs(game, sums), game.twins())
     counts = game.counts()
     chances = chances_of(counts, game.players, game.mask is not None, fewer=1)
     arguments = (game.squares, game.alignment, game.grand, game.scale, game.mask, counts, *chances)
-    pairs, *_ = control_pairs(game.values, game.narrow, sums.products, sums.inside, sums.square.squeeze(-1), *arguments)
+    pairs, *_ = control_pairs(game.given, game.narrow, sums.products, sums.inside, sums.square.squeeze(-1), *arguments)
     return mean_of_twin_pairs(pairs, game.twins())
 
 
@@ -80,7 +80,7 @@ def _fused(game: NormGame, budget: int, seed: Tensor, shared: bool) -> NormValue
     counts = game.counts()
     chances = chances_of(counts, game.players, game.mask is not None)
     values, products, totals, game.alignment, game.grand, inside, *_ = value_players(
-        game.values, game.narrow, game.squares, game.scale, game.mask, counts, rank, seed, *chances, budget, shared
+        game.given, game.narrow, game.squares, game.scale, game.mask, counts, rank, seed, *chances, budget, shared
     )
     sums = Sums(inside[:, budget : 2 * budget], totals[..., None], products)
     return NormValues(mean_of_twins(values, game.twins()), sums)

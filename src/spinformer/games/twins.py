@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from spinformer.kernels.operator import operator
+
 # Weight of the fixed vector r: far below differences between players, far above rounding in float64.
 NUDGE = 1e-9
 # Two vectors are the same where they differ by at most so many units of rounding of their largest element: what a
@@ -39,7 +41,12 @@ def column_ranks(mask: Tensor) -> Tensor:
 @torch.no_grad()
 def content_ranks(vectors: Tensor, mask: Tensor | None) -> Ranks:
     """Ranks and twins of players that are known by their vectors, (B, n, d); mask: (B, n), false for padding."""
-    vectors = vectors.detach()
+    return Ranks(*ranks_and_twins(vectors.detach(), mask))
+
+
+@operator("ranks_and_twins")
+def ranks_and_twins(vectors: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The same. One node of a graph: torch.compile would take long for sorting float64 numbers."""
     wide = vectors.double()
     number = torch.arange(1, wide.shape[2] + 1, dtype=wide.dtype, device=wide.device)
     fixed = torch.sin(1000 * number.sqrt())  # r
@@ -50,7 +57,7 @@ def content_ranks(vectors: Tensor, mask: Tensor | None) -> Ranks:
         key = key.masked_fill(~mask, torch.inf)
     order = key.argsort(-1)
     rank = order.argsort(-1)
-    if vectors.device.type == "cpu" and not torch.compiler.is_compiling():
+    if vectors.device.type == "cpu":
         same = _same_of_near(vectors, key.gather(1, order), order, direction)
     else:
         follow = vectors.gather(1, order[..., None].expand_as(vectors))  # in the order of their ranks
@@ -58,7 +65,13 @@ def content_ranks(vectors: Tensor, mask: Tensor | None) -> Ranks:
     if mask is not None:
         same = same & mask.gather(1, order)[:, 1:]
     group = torch.nn.functional.pad((~same).cumsum(-1), (1, 0))
-    return Ranks(rank, group.gather(1, rank))
+    return rank, group.gather(1, rank)
+
+
+@ranks_and_twins.register_fake
+def _(vectors: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    empty = vectors.new_empty(vectors.shape[:2], dtype=torch.long)
+    return empty, torch.empty_like(empty)
 
 
 def _same(before: Tensor, after: Tensor) -> Tensor:

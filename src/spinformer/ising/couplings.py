@@ -13,6 +13,7 @@ from spinformer._base.products import long_product
 from spinformer.ising.lanczos import first_vector, leading_of, leading_vector
 from spinformer.ising.low_rank import diagonal_of, hollow_product, low_rank_product
 from spinformer.ising.low_rank import hollow as make_hollow
+from spinformer.kernels.narrow import widened
 from spinformer.kernels.spins import LANCZOS_STEPS
 from spinformer.kernels.support import usable
 
@@ -147,12 +148,19 @@ class LowRankCouplings(Couplings):
     """J = U diag(w) U' off the diagonal, 0 on it.
 
     factors: U, (B, n, R); weights: w, (B, R); diagonal: of U diag(w) U', (B, n), given where all three were checked
-    before; narrow: the first columns of the factors in 16 bits, (B, n, d), where that is all that there is of them and
-    they have one weight: GPU kernels then read these. A product with a vector costs O(n R) and never forms the matrix.
+    before. A product with a vector costs O(n R) and never forms the matrix.
+    narrow: the first columns of U in 16 bits, (B, n, d), where that is all that there is of them and they have one
+    weight; `factors` are then the others, (B, n, R - d), and `given` stands for the first where a gradient is asked for
+    (`spinformer.kernels.narrow`).
     """
 
     def __init__(
-        self, factors: Tensor, weights: Tensor, diagonal: Tensor | None = None, narrow: Tensor | None = None
+        self,
+        factors: Tensor,
+        weights: Tensor,
+        diagonal: Tensor | None = None,
+        narrow: Tensor | None = None,
+        given: Tensor | None = None,
     ) -> None:
         if diagonal is None:
             checks.floating("factors", factors, (3,))
@@ -163,16 +171,30 @@ class LowRankCouplings(Couplings):
             dtype = torch.promote_types(factors.dtype, weights.dtype)
             factors, weights = factors.to(dtype), weights.to(dtype)
             diagonal = diagonal_of(factors, weights)
-        self.factors, self.weights, self.diagonal, self.narrow = factors, weights, diagonal, narrow
+        self.factors, self.weights, self.diagonal, self.narrow, self.given = factors, weights, diagonal, narrow, given
         self.batch, self.spins = factors.shape[:2]
 
     @staticmethod
-    def smaller(factors: Tensor, weights: Tensor, narrow: Tensor | None = None) -> Couplings:
+    def smaller(
+        factors: Tensor,
+        weights: Tensor,
+        diagonal: Tensor | None = None,
+        narrow: Tensor | None = None,
+        given: Tensor | None = None,
+    ) -> Couplings:
         """These couplings, or the matrix where it is smaller than its factors: no more spins than factors."""
-        if factors.shape[1] > factors.shape[2]:
-            return LowRankCouplings(factors, weights, diagonal_of(factors, weights), narrow)
+        if factors.shape[1] > weights.shape[1]:
+            diagonal = diagonal_of(factors, weights) if diagonal is None else diagonal
+            return LowRankCouplings(factors, weights, diagonal, narrow, given)
         origin = (factors, weights) if narrow is None else (factors, weights, narrow)
         return DenseCouplings(hollow_product(factors, weights, narrow), hollow=True, origin=origin)
+
+    def whole(self) -> "LowRankCouplings":
+        """The same with all columns among the factors, in float32."""
+        if self.narrow is None:
+            return self
+        first = self.narrow.float() if self.given is None else widened(self.given, self.narrow)
+        return LowRankCouplings(torch.cat([first, self.factors], -1), self.weights, self.diagonal)
 
     def product(self, x: Tensor) -> Tensor:
         """Two thin matrix products, O(n R)."""
@@ -180,6 +202,9 @@ class LowRankCouplings(Couplings):
 
     def squared_matvec(self, x: Tensor) -> Tensor:
         """Row sums of (U w) (U' diag(x) U) (U w)', O(n R^2)."""
+        if self.narrow is not None:
+            whole = self.whole()
+            return LowRankCouplings(whole.factors, whole.weights, diagonal_of(*whole.tensors()[:2])).squared_matvec(x)
         weighted = self.factors * self.weights[:, None]
         inner = long_product(self.factors.mT, self.factors * x[..., None])  # (B, R, R)
         return ((weighted @ inner) * weighted).sum(-1) - self.diagonal.square() * x
@@ -191,16 +216,20 @@ class LowRankCouplings(Couplings):
     def scaled(self, factor: Tensor) -> "LowRankCouplings":
         """factor J."""
         weights, diagonal = self.weights * factor[:, None], self.diagonal * factor[:, None]
-        return LowRankCouplings(self.factors, weights, diagonal, self.narrow)
+        return LowRankCouplings(self.factors, weights, diagonal, self.narrow, self.given)
 
     def between(self, factor: Tensor) -> "LowRankCouplings":
         """The factors' rows times the factor."""
-        return LowRankCouplings(self.factors * factor, self.weights, self.diagonal * factor.squeeze(-1).square())
+        whole = self.whole()
+        return LowRankCouplings(whole.factors * factor, whole.weights, whole.diagonal * factor.squeeze(-1).square())
 
     def size(self) -> Tensor:
-        """sum over r of |w_r| max_i U_ir^2."""
+        """sum over r of |w_r| max_i U_ir^2; where columns are narrow, max_i |d_i| + 2 sum over the others of that."""
         largest = torch.linalg.vector_norm(self.factors, torch.inf, 1)  # max_i |U_ir| in one pass
-        return (self.weights.abs() * largest.square()).sum(-1)
+        if self.narrow is None:
+            return (self.weights.abs() * largest.square()).sum(-1)
+        others = self.weights[:, self.narrow.shape[2] :].abs() * largest.square()
+        return self.diagonal.abs().amax(-1) + 2 * others.sum(-1)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Factors, weights, the diagonal that is left out, and the narrow columns where they are known."""
@@ -222,6 +251,8 @@ def as_couplings(couplings: Tensor | Couplings, batch: int, spins: int, dtype: t
             )
         tensors = couplings.tensors()
         same = all(tensor.dtype == dtype for tensor in tensors[:3])
+        if not same and isinstance(couplings, LowRankCouplings):
+            tensors = couplings.whole().tensors()
         return couplings if same else couplings.of([tensor.to(dtype) for tensor in tensors[:3]])
     checks.floating("couplings", couplings, (3,))
     checks.shape("couplings", couplings, (batch, spins, spins))

@@ -25,6 +25,8 @@ def leading_of(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     if can_factor(couplings) and couplings[0].shape[1] <= MAX_LANCZOS:
         return factored_leading_vector(couplings, inverse_unit)
     unit = inverse_unit[:, None, None]
+    if len(couplings) == 4:  # narrow columns, and the others
+        couplings = [torch.cat([couplings[3].float(), couplings[0]], -1), *couplings[1:3]]
 
     def product(x: Tensor) -> Tensor:
         x = x * unit

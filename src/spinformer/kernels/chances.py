@@ -7,6 +7,7 @@ from torch import Tensor
 
 from spinformer._base.binomial import fair_coins
 from spinformer._base.recording import recording
+from spinformer.kernels.operator import operator
 from spinformer.kernels.support import block
 
 WIDE = 2048  # players up to which the chances of all counts are kept in one table
@@ -31,12 +32,12 @@ def chances_of(counts: Tensor, n: int, masked: bool, fewer: int = 0) -> Chances:
     Tables are kept. A CUDA graph that reads one needs it for as long as it lives, so those are kept for good.
     """
     if torch.compiler.is_compiling() or (n > WIDE and masked):
-        return Chances(_chances(counts.double()[:, None] - fewer, n), BY_GAME)
+        return Chances(chances_by_game(counts, n, fewer), BY_GAME)
     alike = n > WIDE
     key = (n - fewer if alike else 0, n if alike else block(n), str(counts.device))
     if recording() and key not in _RECORDED:
         if key not in _KEPT:
-            return Chances(_chances(counts.double()[:, None] - fewer, n), BY_GAME)
+            return Chances(chances_by_game(counts, n, fewer), BY_GAME)
         _RECORDED[key] = _KEPT[key]
     row = ALL_ALIKE if alike else BY_COUNT
     if key in _RECORDED:
@@ -46,6 +47,20 @@ def chances_of(counts: Tensor, n: int, masked: bool, fewer: int = 0) -> Chances:
             _KEPT.pop(next(iter(_KEPT)), None)
         _KEPT[key] = _one_count(*key) if alike else _all_counts(*key[1:])
     return Chances(_KEPT[key], row)
+
+
+@operator("chances_by_game")
+def chances_by_game(counts: Tensor, n: int, fewer: int) -> Tensor:
+    """binom(m, t) / 2^m for t < n, (B, n), m one less than the players of a game, of which there are `fewer` less
+
+    One node of a graph: torch.compile would take a minute for the logarithms of factorials.
+    """
+    return _chances(counts.double()[:, None] - fewer, n)
+
+
+@chances_by_game.register_fake
+def _(counts: Tensor, n: int, fewer: int) -> Tensor:
+    return counts.new_empty(counts.shape[0], n, dtype=torch.float64)
 
 
 def _chances(count: Tensor, width: int) -> Tensor:

@@ -5,6 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spinformer._base.products import mixed_product
+from spinformer.kernels.gathered import gathered_of
 from spinformer.kernels.operator import operator
 from spinformer.kernels.pairs import MAX_DRAWS, TILE, gram_of
 from spinformer.kernels.support import block, usable
@@ -16,6 +18,20 @@ ROWS, COLUMNS = 16, 128  # players on each side of a block of pairs of the backw
 def can_control_pairs(values: Tensor, draws: int) -> bool:
     """Whether the operator takes these vectors and so many coalitions."""
     return usable(values) and draws <= MAX_DRAWS and values.shape[1] <= MAX_PLAYERS
+
+
+def _sides(given: list[Tensor], table: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """What pairs need of their players, from products, membership, totals, sizes and squares: others, and the rest."""
+    from spinformer.kernels.device import controlled_pairs as device
+
+    products, _, totals, _, squares = given
+    (batch, draws, n), tiles = products.shape, -(-products.shape[2] // TILE)
+    others, (alone, tied) = torch.empty_like(products), squares.new_empty(2, batch, n).unbind()
+    sums = [alone, tied, torch.empty_like(totals), totals.new_empty(batch, 2)]
+    device.sides[(batch, tiles)](
+        *given, table, others, *sums, n, draws, I=TILE, K=block(draws), num_warps=4
+    )  # fmt: skip
+    return others, sums
 
 
 @operator("control_pairs")
@@ -63,9 +79,11 @@ def control_pairs(
     )
     grid = (batch, tiles * tiles)
     mean_pairs.forward[grid](gram, *given[:5], change, step, limits, mean, n, draws, tiles, I=TILE, num_warps=4)
+    others, sums = _sides(given[:5], table)
     device.control[grid](
-        gram, *given[:5], given[6], squares if mask is None else mask.contiguous(), table, closed, given[5], mean,
-        result, n, draws, tiles, MASKED=mask is not None, I=TILE, K=block(draws), num_warps=8,
+        gram, given[1], others, *sums, given[4], given[6], squares if mask is None else mask.contiguous(),
+        closed, given[5], mean, result, n, draws, tiles,
+        MASKED=mask is not None, I=TILE, K=block(draws), num_warps=2,
     )  # fmt: skip
     return result, sizes, table, closed, gram, mean, change, limits
 
@@ -92,7 +110,10 @@ def control_pairs_backward(
     chances: Tensor,
     row: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of values (through v_i . v_j alone), products, totals, squares, align, grand and scale."""
+    """Gradients of values (through v_i . v_j alone), products, totals, squares, align, grand and scale
+
+    In place of that of values, where they are known in 16 bits alone, that of v_i . v_j.
+    """
     from spinformer.kernels.device import controlled_pairs_backward as device
     from spinformer.kernels.device import mean_pairs
 
@@ -114,18 +135,24 @@ def control_pairs_backward(
         n, draws, rows, blocks, **masked, I=ROWS, J=width, num_warps=4,
     )  # fmt: skip
     weighted = weighted.sum(1) if blocks > 1 else weighted
+    given = [products, inside, totals, sizes, squares]
+    _, (_, *factors) = _sides(given, table)
+    with_members, sums = values.new_empty(batch, 2, draws, n), values.new_empty(batch, 2, n)
+    device.gather[(batch, tiles)](
+        first, gram, inside, there, *factors, closed, to_gram, with_members, sums, n, draws, tiles,
+        **masked, I=TILE, K=block(draws), num_warps=2, num_stages=1,
+    )  # fmt: skip
     device.control_backward[(batch, tiles)](
-        first, gram, products, inside, totals, sizes, squares, align, there, table, closed,
-        change, limits, weighted, scale,
-        to_gram, to_products, to_squares, to_align, to_totals, parts, rest, n, draws, tiles,
-        **masked, I=TILE, K=block(draws), num_warps=8,
+        *given, align, table, closed, change, limits, weighted, scale, with_members, sums,
+        to_products, to_squares, to_align, to_totals, parts, rest, n, draws, tiles,
+        I=TILE, K=block(draws), num_warps=4,
     )  # fmt: skip
     device.tables_backward[(batch,)](
         parts, rest, sizes, scale, counts, chances, closed, out,
         n, draws, tiles, chances.shape[1], ROW=row, K=block(draws), N=min(128, block(n)),
     )  # fmt: skip
     return (
-        torch.bmm(to_gram, values),
+        torch.bmm(to_gram, values) if values.shape[2] else to_gram,
         to_products,
         to_totals.sum(1),
         to_squares + out[:, :1],
@@ -162,6 +189,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
     values, _, products, inside, totals, squares, align, _, scale, mask, counts, chances, ctx.row = inputs
     kept = (values, products, inside, totals, squares, align, scale, mask, counts, *output[1:], chances)
     ctx.save_for_backward(*kept)
+    ctx.gathered = gathered_of(values)
     ctx.mark_non_differentiable(*output[1:])
 
 
@@ -169,6 +197,9 @@ def _slopes(ctx: Any, gradient: Tensor, *_: Any) -> Any:
     values, products, totals, squares, align, grand, scale = control_pairs_backward(
         gradient, *ctx.saved_tensors, ctx.row
     )
+    if ctx.gathered is not None:
+        ctx.gathered.add_whole(mixed_product(values, ctx.gathered.vectors))
+        values = torch.empty_like(ctx.saved_tensors[0])
     return values, None, products, None, totals, squares, align, grand, scale, None, None, None, None
 
 

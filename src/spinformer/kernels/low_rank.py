@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spinformer.kernels.factors import blocks_of
+from spinformer.kernels.factors import Factored, blocks_of
 from spinformer.kernels.support import block, rows_of, usable
 
 MOST_JOINED = 256  # coalitions whose rows one program turns into columns
@@ -28,18 +28,19 @@ def joined(values: Tensor, direction: Tensor) -> Tensor:
     return out
 
 
-def row_squares(factors: Tensor, weights: Tensor) -> Tensor:
+def row_squares(factors: Tensor, weights: Tensor, narrow: Tensor | None = None) -> Tensor:
     """d_i = sum over r of w_r U_ir^2, (B, n)
 
-    factors: U, (B, n, R); weights: w, (B, R). Its twin: `spinformer.ising.low_rank`.
+    factors: U, (B, n, R), or with narrow columns those after them; weights: w, (B, R). Its twin:
+    `spinformer.ising.low_rank`.
     """
     from spinformer.kernels.device import low_rank as device
 
-    factors, weights = factors.contiguous(), weights.contiguous()
-    batch, n, rank = factors.shape
-    rows, chunk, parts, width, *_ = blocks_of(batch, n, rank)
-    out = factors.new_empty(batch, n)
-    device.row_squares[(batch, parts)](factors, weights, out, n, rank, chunk, ROWS=rows, R=width, num_warps=8)
+    out = factors.new_empty(factors.shape[:2])
+    system = Factored.of([factors, weights, out, *([] if narrow is None else [narrow])])
+    device.row_squares[(len(out), system.blocks().parts)](
+        system.first, system.others, system.weights, out, **system.sizes
+    )
     return out
 
 
@@ -53,7 +54,7 @@ def product_slopes(factors: Tensor, weights: Tensor, x: Tensor) -> list[Tensor]:
 
     factors, weights, x = factors.contiguous(), weights.contiguous(), x.contiguous()
     (batch, n, rank), several = factors.shape, x.shape[1]
-    rows, chunk, parts, width, *_ = blocks_of(batch, n, rank)
+    rows, chunk, parts, width = blocks_of(batch, n, rank)
     shared = factors.new_empty(batch, parts, several, width)
     device.pull_several[(batch, parts)](
         factors, x, shared, n, rank, chunk, parts, W=width, P=several, ROWS=max(rows // 2, 4), num_warps=8
@@ -70,11 +71,14 @@ def product_slopes(factors: Tensor, weights: Tensor, x: Tensor) -> list[Tensor]:
 
 
 def hollow_matrix(factors: Tensor, weights: Tensor, narrow: Tensor) -> Tensor:
-    """U diag(w) U' with zeros on the diagonal, (B, n, n); narrow: the first columns of U in 16 bits, of one weight."""
+    """U diag(w) U' with zeros on the diagonal, (B, n, n)
+
+    factors: the columns of U after the narrow ones, which are in 16 bits and have one weight; weights: of all columns.
+    """
     from spinformer.kernels.device import low_rank as device
 
     factors, weights, narrow = factors.contiguous(), weights.contiguous(), narrow.contiguous()
-    (batch, n, rank), split = factors.shape, narrow.shape[2]
+    (batch, n, split), rank = narrow.shape, weights.shape[1]
     side = min(128, block(n))
     tiles = -(-n // side)
     out = factors.new_empty(batch, n, n)

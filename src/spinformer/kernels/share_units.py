@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spinformer.kernels.operator import operator
-from spinformer.kernels.spins import Form, form_of
+from spinformer.kernels.spins import Form, form_of, scratch_lines
 
 # The twin's constant: couplings whose norm is well below it are not strengthened.
 SOFTNESS = 0.1
@@ -35,8 +35,8 @@ def settle(
 
     values: phi and beta, (B, 2, n); gate: (B, n); matrix: I, (B, n, n), zero diagonal; temperature, gain, part: (B,);
     origin: factors and weights of I, which then get the gradients in its place, or nothing; mask: bool, (B, n); counts:
-    players, (B,). Also residual and steps, (B,), and what the backward pass needs: the leading vector x of I, I x and
-    |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
+    players, (B,). Also residual and steps, (B,), and what the backward pass needs: the leading vector x of I; I x and
+    I m, (B, 2, n); and |I x|. Its twin: `spinformer.attention.from_game.attention_from_values`.
     """
     from spinformer.kernels.device import share_units as device
 
@@ -44,7 +44,8 @@ def settle(
     form = dense_form(matrix)
     if form is None:
         raise ValueError(f"no kernel for a matrix of shape {tuple(matrix.shape)}, {matrix.dtype}")
-    fields, leading, image, state, scratch = (gate.new_empty(batch, n) for _ in range(5))
+    fields, leading, state = (gate.new_empty(batch, n) for _ in range(3))
+    image, scratch = gate.new_empty(batch, 2, n), gate.new_empty(batch, scratch_lines(form), n)
     factor, norm, residual = (gate.new_empty(batch) for _ in range(3))
     steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
     given = [tensor.contiguous() for tensor in (values, gate, matrix, temperature, gain, part)]
@@ -83,16 +84,17 @@ def settle_backward(
     given = [tensor.contiguous() for tensor in (to_state, to_fields, to_factor, values, gate, matrix, *scalars)]
     to_values, to_gate = (torch.empty_like(tensor) for tensor in given[3:5])
     to_matrix = torch.empty_like(given[5]) if whole else given[5]  # nothing is written to it
-    to_scalars, scratch = gate.new_empty(batch, 4), gate.new_empty(batch, n)
+    to_scalars, scratch = gate.new_empty(batch, 4), gate.new_empty(batch, scratch_lines(form), n)
+    slope = torch.empty_like(gate)
     solved = torch.empty(batch, dtype=torch.bool, device=gate.device)
     device.backward[(batch,)](
-        *given, counts, counts if mask is None else mask.contiguous(), scratch,
+        *given, counts, counts if mask is None else mask.contiguous(), scratch, slope,
         fields, factor, leading, image, norm, state, residual,
         to_values, to_gate, to_matrix, to_scalars, solved.view(torch.int8), n, tol, SOFTNESS,
-        N=form.spins, ROWS=max(16, form.rows), FORM=form.form, MASKED=mask is not None, WHOLE=whole,
+        N=form.spins, ROWS=form.rows, FORM=form.form, MASKED=mask is not None, WHOLE=whole,
         num_warps=form.warps,
     )  # fmt: skip
-    products = [to_matrix] if whole else [scratch, image * to_scalars[:, 3:], state, leading]
+    products = [to_matrix] if whole else [slope, image[:, 0] * to_scalars[:, 3:], state, leading]
     return to_values, to_gate, products, to_scalars, solved
 
 
@@ -108,5 +110,5 @@ def _(
 ) -> tuple[Tensor, ...]:
     batch, n = gate.shape
     steps = torch.empty(batch, dtype=torch.int64, device=gate.device)
-    rows, numbers = [gate.new_empty(batch, n) for _ in range(4)], [gate.new_empty(batch) for _ in range(3)]
-    return rows[0], numbers[0], rows[1], numbers[1], steps, rows[2], rows[3], numbers[2]
+    rows, numbers = [gate.new_empty(batch, n) for _ in range(3)], [gate.new_empty(batch) for _ in range(3)]
+    return rows[0], numbers[0], rows[1], numbers[1], steps, rows[2], gate.new_empty(batch, 2, n), numbers[2]

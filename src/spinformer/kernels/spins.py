@@ -12,7 +12,8 @@ MAX_RESIDENT = 128  # spins whose matrix stays on chip
 MAX_STREAMED = 1024  # spins whose matrix one program reads again for every product
 MAX_FACTORED = 1024  # spins of low-rank couplings that one program iterates over
 MAX_RANK = 256
-MAX_NARROW = 2**15  # words of 32 bits of factors that a program keeps on chip, half of what there is
+MAX_NARROW = 2**15  # words of 32 bits of factors that a program reads from its cache, half of what there is
+STRIP = 4096  # numbers of a matrix that a program reads at once
 LANCZOS_STEPS = 8
 
 
@@ -39,21 +40,25 @@ def form_of(tensors: list[Tensor]) -> Form | None:
     if len(tensors) == 1:
         if spins <= MAX_RESIDENT:
             size = block(spins)
-            return Form(RESIDENT, size, 1, 1, {16: 1, 32: 1, 64: 4}.get(size, 8))
+            return Form(RESIDENT, size, 1, 16, 1 if size <= 32 else 4)
         if spins <= MAX_STREAMED:
             size = block(spins)
-            return Form(STREAMED, size, 1, 32, 16)
+            return Form(STREAMED, size, 1, min(32, STRIP // size), 8)
         return None
-    rank = tensors[0].shape[2]
+    rank = tensors[1].shape[1]
     if spins > MAX_FACTORED or rank > MAX_RANK:
         return None
     size = block(spins)
     if len(tensors) == 4:
         columns = tensors[3].shape[2]
         first, others = block(columns), block(rank - columns)
-        if size * (first // 2 + others) <= MAX_NARROW:
-            return Form(NARROW, size, first, others, 8)
+        return Form(NARROW, size, first, others, 8) if size * (first // 2 + others) <= MAX_NARROW else None
     return Form(FACTORS, size, block(rank), 32, 8)
+
+
+def scratch_lines(form: Form) -> int:
+    """How many times n numbers a program needs to exchange what its threads have."""
+    return {STREAMED: 3, NARROW: 2 + form.rows}.get(form.form, 1)
 
 
 def _arguments(tensors: list[Tensor]) -> tuple[list[Tensor], tuple[int, int]]:
@@ -61,12 +66,13 @@ def _arguments(tensors: list[Tensor]) -> tuple[list[Tensor], tuple[int, int]]:
     tensors = [tensor.contiguous() for tensor in tensors]
     if len(tensors) == 1:
         return [tensors[0]] * 4, (1, 1)
-    rank = tensors[0].shape[2]
+    rank = tensors[1].shape[1]
     return (tensors, (rank, tensors[3].shape[2])) if len(tensors) == 4 else ([*tensors, tensors[0]], (rank, 1))
 
 
 def _sizes(form: Form) -> dict[str, int]:
-    return {"N": form.spins, "R": form.rank, "ROWS": form.rows, "FORM": form.form, "num_warps": form.warps}
+    sizes = {"N": form.spins, "R": form.rank, "ROWS": form.rows, "FORM": form.form, "num_warps": form.warps}
+    return {**sizes, "maxnreg": 128} if form.form == NARROW else sizes  # two programs on a processor
 
 
 def _form(tensors: list[Tensor]) -> Form:
@@ -93,15 +99,15 @@ def solve_spins(
 
     fields, start: (B, n); cold: inverse temperature, (B,); mask: bool, (B, n); couplings: a matrix (B, n, n), or
     factors, weights and diagonal. Returns m (B, n), the residual (B,), steps taken (B,), and with `keep` every state,
-    (B, max_steps + 1, n), else nothing. Its twin: `spinformer.ising.mean_field`.
+    (B, max_steps + 1, n), else (B, n) without meaning. Its twin: `spinformer.ising.mean_field`.
     """
     from spinformer.kernels.device import spins as device
 
     form, (batch, n) = _form(couplings), fields.shape
     tensors, ranks = _arguments(couplings)
-    state, scratch = fields.new_empty(batch, n), fields.new_empty(batch, n)
+    state, scratch = fields.new_empty(batch, n), fields.new_empty(batch, scratch_lines(form), n)
     residual, steps = fields.new_empty(batch), torch.empty(batch, dtype=torch.int64, device=fields.device)
-    path = fields.new_zeros((batch, max_steps + 1, n) if keep else (0,))
+    path = fields.new_zeros(batch, max_steps + 1, n) if keep else fields.new_empty(batch, n)
     given = fields.contiguous()
     device.solve[(batch,)](
         given, *tensors, cold.contiguous(), start.contiguous(), given if mask is None else mask.contiguous(),
@@ -127,7 +133,7 @@ def through_steps(
     form, (batch, n) = _form(couplings), fields.shape
     tensors, ranks = _arguments(couplings)
     max_steps = path.shape[1] - 1
-    inner, scratch = fields.new_empty(batch, max_steps, n), fields.new_empty(batch, n)
+    inner, scratch = fields.new_empty(batch, max_steps, n), fields.new_empty(batch, scratch_lines(form), n)
     to_fields, to_start, to_cold = fields.new_empty(batch, n), fields.new_empty(batch, n), fields.new_empty(batch)
     given = fields.contiguous()
     device.through_steps[(batch,)](
@@ -157,7 +163,8 @@ def solve_adjoint(
 
     form, (batch, n) = _form(couplings), state.shape
     tensors, ranks = _arguments(couplings)
-    to_fields, scratch, to_cold = state.new_empty(batch, n), state.new_empty(batch, n), state.new_empty(batch)
+    scratch = state.new_empty(batch, scratch_lines(form), n)
+    to_fields, to_cold = state.new_empty(batch, n), state.new_empty(batch)
     solved = torch.empty(batch, dtype=torch.bool, device=state.device)
     given = gradient.contiguous()
     device.adjoint[(batch,)](
@@ -178,7 +185,7 @@ def leading_vector(couplings: list[Tensor], inverse_unit: Tensor) -> Tensor:
     form = _form(couplings)
     tensors, ranks = _arguments(couplings)
     batch, n = couplings[0].shape[:2]
-    result, scratch = inverse_unit.new_empty(batch, n), inverse_unit.new_empty(batch, n)
+    result, scratch = inverse_unit.new_empty(batch, n), inverse_unit.new_empty(batch, scratch_lines(form), n)
     device.leading[(batch,)](*tensors, inverse_unit.contiguous(), scratch, result, n, *ranks, **_sizes(form))
     return result
 

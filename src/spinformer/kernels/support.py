@@ -12,9 +12,14 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 MOST_BLOCKS = 65_535  # that the second axis of a launch may have
 
 
+def has_kernels(device: torch.device) -> bool:
+    """Whether Triton can work on tensors there: on a GPU, or on the CPU under its interpreter."""
+    return HAS_TRITON and (device.type == "cuda" or INTERPRETED)
+
+
 def usable(*tensors: Tensor) -> bool:
-    """Whether Triton can work on these: float32 tensors on a GPU, or on the CPU under its interpreter."""
-    return HAS_TRITON and all(tensor.dtype == torch.float32 and (tensor.is_cuda or INTERPRETED) for tensor in tensors)
+    """Whether Triton can work on these: float32 tensors, all of them there."""
+    return all(tensor.dtype == torch.float32 and has_kernels(tensor.device) for tensor in tensors)
 
 
 def block(size: int, least: int = 16) -> int:

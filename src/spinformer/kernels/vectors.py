@@ -15,14 +15,11 @@ def _blocks(n: int, d: int) -> tuple[int, dict[str, int]]:
 
 
 @operator("ready_vectors")
-def ready_vectors(
-    values: Tensor, mask: Tensor | None, kind: torch.dtype | None
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """v_i / unit, |v_i / unit|^2 and scale = 1 / sum over i of |v_i / unit|; the unit; and the first in 16 bits
+def ready_vectors(values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """v_i / unit, |v_i / unit|^2 and scale = 1 / sum over i of |v_i / unit|; and the unit
 
-    values: (B, n, d); mask: bool, (B, n), false for padding, which becomes 0; kind: the type of 16 bits that the values
-    had, else None, and nothing in 16 bits. The unit is a power of two that keeps squares within range, 1 for ordinary
-    numbers, so that nothing is lost. Its twin: `NormGame`.
+    values: (B, n, d); mask: bool, (B, n), false for padding, which becomes 0. The unit is a power of two that keeps
+    squares within range, 1 for ordinary numbers, so that nothing is lost. Its twin: `NormGame`.
     """
     from spinformer.kernels.device import vectors as device
 
@@ -30,17 +27,14 @@ def ready_vectors(
     values = values.contiguous()
     given = values if mask is None else mask.contiguous()
     out, squares = values.new_empty(values.shape), values.new_empty(batch, n)
-    narrow = values.new_empty(0) if kind is None else values.new_empty(values.shape, dtype=kind)
     unit, scale = values.new_empty(batch), values.new_empty(batch)
     rows, sizes = _blocks(n, d)
     whole = min(1024, block(n))
     device.largest[(batch, rows)](values, squares, n, d, **sizes)
     device.units[(batch,)](squares, unit, n, N=whole)
-    device.ready[(batch, rows)](
-        values, given, unit, out, narrow, squares, n, d, MASKED=mask is not None, NARROW=kind is not None, **sizes
-    )
+    device.ready[(batch, rows)](values, given, unit, out, squares, n, d, MASKED=mask is not None, **sizes)
     device.shares[(batch,)](squares, scale, n, N=whole)
-    return out, squares, scale, unit, narrow
+    return out, squares, scale, unit
 
 
 @operator("ready_vectors_backward")
@@ -69,10 +63,9 @@ def ready_vectors_backward(
 
 
 @ready_vectors.register_fake
-def _(values: Tensor, mask: Any, kind: torch.dtype | None) -> Any:
+def _(values: Tensor, mask: Any) -> Any:
     batch, n, _ = values.shape
-    found = [values.new_empty(shape) for shape in (values.shape, (batch, n), (batch,), (batch,))]
-    return *found, values.new_empty(0) if kind is None else values.new_empty(values.shape, dtype=kind)
+    return tuple(values.new_empty(shape) for shape in (values.shape, (batch, n), (batch,), (batch,)))
 
 
 @ready_vectors_backward.register_fake
@@ -86,7 +79,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None
 
 
 def _slopes(ctx: Any, *slopes: Tensor) -> Any:
-    return ready_vectors_backward(*slopes[:3], *ctx.saved_tensors), None, None
+    return ready_vectors_backward(*slopes[:3], *ctx.saved_tensors), None
 
 
 ready_vectors.register_autograd(_slopes, setup_context=_keep)

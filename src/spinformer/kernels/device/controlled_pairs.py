@@ -48,8 +48,8 @@ def tables(squares, grand, scale, counts, chances, table, closed, n, width, ROW:
         tl.store(spot + 1, (bend1 - bend0).to(tl.float32), place < n)
         tl.store(spot + 2, bend1.to(tl.float32), place < n)
         tl.store(spot + 3, slope1.to(tl.float32), place < n)
-        one = t / tl.maximum(others, 1)
-        two = t * (t - 1) / tl.maximum(others * (others - 1), 1)
+        one = t * (1 / tl.maximum(others, 1))
+        two = t * (t - 1) * (1 / tl.maximum(others * (others - 1), 1))
         fair = tl.load(chances + row + place, place < n, 0.0)
         s0 += fair * (step1 - step0)
         s1 += fair * (bend1 - bend0) * one
@@ -129,40 +129,81 @@ def _crossed(c, gain, lost, total, x1, x2, y0, y1, y2, f0, f1, f2):
 
 
 @triton.jit
+def sides(
+    products, inside, totals, sizes, squares, table, others, alone, tied, doubles, ends,
+    n, draws, I: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """All that `control` needs of a block of players i and coalitions k before it meets pairs
+
+    others: what counts by c_j, (K, n); alone: what counts for all j, (n,); tied: sum over k of single c_i, (n,);
+    doubles: the factors of c_i c_j g_ij, (K,); ends: the sums over k of x_0 + y_0 |S|^2 and of the factor of g_ij.
+    """
+    game, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    i, k = row * I + tl.arange(0, I), tl.arange(0, K)
+    inside += game * draws * n
+    total = tl.load(totals + game * draws + k, k < draws, 0.0)
+    x0, x1, x2, y0, y1, y2, f0, f1, f2, one, single, double = _factors(
+        table + game * n * 4, sizes + game * draws, k, draws, n
+    )
+    c, gain, lost = _rows(products + game * draws * n, inside, squares + game * n, i, k, draws, n)
+    own, other = _crossed(c, gain, lost, total, x1, x2, y0, y1, y2, f0, f1, f2)
+    known = (i < n)[:, None] & (k < draws)[None, :]
+    tl.store(others + game * draws * n + k[None, :] * n + i[:, None], other, known)
+    tl.store(alone + game * n + i, own, i < n)
+    tl.store(tied + game * n + i, tl.sum(c * single[None, :], 1), i < n)
+    if row == 0:
+        tl.store(doubles + game * draws + k, double, k < draws)
+        tl.store(ends + game * 2, tl.sum(x0 + y0 * total, 0))
+        tl.store(ends + game * 2 + 1, tl.sum(one, 0))
+
+
+@triton.jit
+def _numbers(rows, i, k, draws, n):
+    """Of players i a number for each coalition, (I, K)."""
+    return tl.load(rows + k[None, :] * n + i[:, None], (i < n)[:, None] & (k < draws)[None, :], 0).to(tl.float32)
+
+
+@triton.jit
+def _by_members(x, members):
+    """x times a matrix of 0 and 1, which tf32 has exactly: two products, of x in two parts, make it one of float32."""
+    high = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)
+    return tl.dot(x - high, members, tl.dot(high, members, input_precision="tf32"), input_precision="tf32")
+
+
+@triton.jit
 def control(
-    gram, products, inside, totals, sizes, squares, align, mask, table, closed, scale, mean, result,
+    gram, inside, others, alone, tied, doubles, ends, squares, align, mask, closed, scale, mean, result,
     n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
     """scale mean_ij + BII of h - mean over k of Delta_ij h(C_k - ij); pairs with i <= j and their mirror images."""
     game = tl.program_id(0).to(tl.int64)
     row, column = tl.program_id(1) // tiles, tl.program_id(1) % tiles
     if row <= column:
-        products += game * draws * n
         inside += game * draws * n
+        others += game * draws * n
+        alone += game * n
+        tied += game * n
         squares += game * n
+        align += game * n
         closed += game * 8
         i, j = _tile(row, column, I)
         k = tl.arange(0, K)
         place, mirror, known = _places(game, i, j, n)
+        double = tl.load(doubles + game * draws + k, k < draws, 0.0)
+        ci, cj = _numbers(inside, i, k, draws, n), _numbers(inside, j, k, draws, n)
+        sum_ = tl.load(alone + i, i < n, 0.0)[:, None] + tl.load(alone + j, j < n, 0.0)[None, :]
+        sum_ += tl.load(ends + game * 2)
+        sum_ += _by_members(_numbers(others, i, k, draws, n), tl.trans(cj))
+        sum_ += tl.trans(_by_members(_numbers(others, j, k, draws, n), tl.trans(ci)))
+        by_gram = tl.load(tied + i, i < n, 0.0)[:, None] + tl.load(tied + j, j < n, 0.0)[None, :]
+        by_gram += tl.load(ends + game * 2 + 1)
+        by_gram += _by_members(ci * double[None, :], tl.trans(cj))
         g = tl.load(gram + place, known, 0.0)
-        total = tl.load(totals + game * draws + k, k < draws, 0.0)
-        x0, x1, x2, y0, y1, y2, f0, f1, f2, one, single, double = _factors(
-            table + game * n * 4, sizes + game * draws, k, draws, n
-        )
-        ci, gain_i, lost_i = _rows(products, inside, squares, i, k, draws, n)
-        cj, gain_j, lost_j = _rows(products, inside, squares, j, k, draws, n)
-        alone_i, other_i = _crossed(ci, gain_i, lost_i, total, x1, x2, y0, y1, y2, f0, f1, f2)
-        alone_j, other_j = _crossed(cj, gain_j, lost_j, total, x1, x2, y0, y1, y2, f0, f1, f2)
-        sum_ = tl.sum(x0 + y0 * total, 0) + alone_i[:, None] + alone_j[None, :]
-        sum_ = tl.dot(other_i, tl.trans(cj), sum_, input_precision="tf32x3")
-        sum_ = tl.dot(ci, tl.trans(other_j), sum_, input_precision="tf32x3")
-        by_gram = tl.dot(ci * double[None, :], tl.trans(cj), input_precision="tf32x3") + tl.sum(one, 0)
-        by_gram += tl.sum(ci * single[None, :], 1)[:, None] + tl.sum(cj * single[None, :], 1)[None, :]
         sum_ += 2 * g * by_gram
         by_square, by_across = tl.load(closed + 1), tl.load(closed + 2)
         qi, qj = tl.load(squares + i, i < n, 0.0), tl.load(squares + j, j < n, 0.0)
-        single_i = by_square * qi + by_across * (tl.load(align + game * n + i, i < n, 0.0) - qi)
-        single_j = by_square * qj + by_across * (tl.load(align + game * n + j, j < n, 0.0) - qj)
+        single_i = by_square * qi + by_across * (tl.load(align + i, i < n, 0.0) - qi)
+        single_j = by_square * qj + by_across * (tl.load(align + j, j < n, 0.0) - qj)
         exact = tl.load(closed) + single_i[:, None] + single_j[None, :] + tl.load(closed + 3) * g
         found = tl.load(scale + game) * tl.load(mean + place, known, 0.0) + exact - sum_ / draws
         found = tl.where(i[:, None] == j[None, :], 0.0, found)

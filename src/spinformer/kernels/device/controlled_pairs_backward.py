@@ -3,12 +3,14 @@
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.controlled_pairs import _factors, _rows
+from spinformer.kernels.device.controlled_pairs import _by_members, _factors, _numbers, _rows
 from spinformer.kernels.device.mean_pairs import _fall
 from spinformer.kernels.device.pairs import _places
 from spinformer.kernels.device.pairs_backward import _slope
 from spinformer.kernels.device.players import _row
 from spinformer.kernels.device.players_backward import _to_levels
+
+BLOCKS = tl.constexpr(8)  # of players, whose sums are read at once
 
 
 @triton.jit
@@ -20,13 +22,53 @@ def _store_classes(place, one, single, double, real):
 
 
 @triton.jit
-def control_backward(
-    gradient, gram, products, inside, totals, sizes, squares, align, mask, table, closed,
-    change, limits, weighted, scale,
-    to_gram, to_products, to_squares, to_align, to_totals, parts, rest,
+def gather(
+    gradient, gram, inside, mask, tied, doubles, ends, closed, to_gram, with_members, sums,
     n, draws, tiles, MASKED: tl.constexpr, I: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """Of one block of players i: what h adds to to_gram, in place, and the gradients of all but v_i . v_j
+    """Of one block of players i: what h adds to to_gram, in place; and sums over j of the gradients s_ij of pairs
+
+    sums: of s_ij and of s_ij v_i . v_j, (2, n); with_members: of the same times c_j, (2, K, n).
+    """
+    game, row = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    inside += game * draws * n
+    tied += game * n
+    i, k = row * I + tl.arange(0, I), tl.arange(0, K)
+    c = _numbers(inside, i, k, draws, n) * tl.load(doubles + game * draws + k, k < draws, 0.0)[None, :]
+    always = tl.load(tied + i, i < n, 0.0) + tl.load(ends + game * 2 + 1)
+    by_gram = tl.load(closed + game * 8 + 3)
+    row_slope, row_gram = tl.zeros((I,), tl.float32), tl.zeros((I,), tl.float32)
+    with_, gram_with = tl.zeros((I, K), tl.float32), tl.zeros((I, K), tl.float32)
+    for column in range(tiles):
+        j = column * I + tl.arange(0, I)
+        place, _mirror, known = _places(game, i, j, n)
+        g = tl.load(gram + place, known, 0.0)
+        own_gram = tl.load(to_gram + place, known, 0.0)
+        slope = _slope(gradient, mask, game, i, j, place, known, n, MASKED)
+        cj = _numbers(inside, j, k, draws, n)
+        row_slope += tl.sum(slope, 1)
+        row_gram += tl.sum(slope * g, 1)
+        with_ += _by_members(slope, cj)
+        gram_with += _by_members(slope * g, cj)
+        factor = always[:, None] + tl.load(tied + j, j < n, 0.0)[None, :]
+        factor += _by_members(c, tl.trans(cj))
+        tl.store(to_gram + place, own_gram + slope * (by_gram - 2 * factor / draws), known)
+    spot = game * 2 * draws * n + k[None, :] * n + i[:, None]
+    there = (k < draws)[None, :] & (i < n)[:, None]
+    tl.store(with_members + spot, with_, there)
+    tl.store(with_members + draws * n + spot, gram_with, there)
+    tl.store(sums + game * 2 * n + i, row_slope, i < n)
+    tl.store(sums + (game * 2 + 1) * n + i, row_gram, i < n)
+
+
+@triton.jit
+def control_backward(
+    products, inside, totals, sizes, squares, align, table, closed,
+    change, limits, weighted, scale, with_members, sums,
+    to_products, to_squares, to_align, to_totals, parts, rest,
+    n, draws, tiles, I: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """Of one block of players i: the gradients of all but v_i . v_j, from what `gather` summed over j
 
     change, limits, weighted: of `mean_pairs`: the gradients of |S_i|^2 and |S|^2 are made of sums over j.
     parts: 12 sums for each coalition, rest: 4.
@@ -41,28 +83,15 @@ def control_backward(
     closed += game * 8
     i, k = row * I + tl.arange(0, I), tl.arange(0, K)
     real = k < draws
-    x0, x1, x2, y0, y1, y2, f0, f1, f2, one, single, double = _factors(
+    _x0, _x1, _x2, y0, y1, y2, f0, f1, f2, _one, _single, _double = _factors(
         table + game * n * 4, sizes + game * draws, k, draws, n
     )
     c, gain, lost = _rows(products, inside, squares, i, k, draws, n)
-    always = tl.sum(one, 0) + tl.sum(c * single[None, :], 1)
-    row_slope, row_gram = tl.zeros((I,), tl.float32), tl.zeros((I,), tl.float32)
-    with_, gram_with = tl.zeros((I, K), tl.float32), tl.zeros((I, K), tl.float32)
-    by_gram = tl.load(closed + 3)
-    for column in range(tiles):
-        j = column * I + tl.arange(0, I)
-        place, _mirror, known = _places(game, i, j, n)
-        g = tl.load(gram + place, known, 0.0)
-        slope = _slope(gradient, mask, game, i, j, place, known, n, MASKED)
-        cj, _gain, _lost = _rows(products, inside, squares, j, k, draws, n)
-        row_slope += tl.sum(slope, 1)
-        row_gram += tl.sum(slope * g, 1)
-        with_ = tl.dot(slope, cj, with_, input_precision="tf32x3")
-        gram_with = tl.dot(slope * g, cj, gram_with, input_precision="tf32x3")
-        factor = tl.dot(c * double[None, :], tl.trans(cj), input_precision="tf32x3")
-        factor += always[:, None] + tl.sum(cj * single[None, :], 1)[None, :]
-        own_gram = tl.load(to_gram + place, known, 0.0)
-        tl.store(to_gram + place, own_gram + slope * (by_gram - 2 * factor / draws), known)
+    with_members += game * 2 * draws * n
+    with_ = _numbers(with_members, i, k, draws, n)
+    gram_with = _numbers(with_members + draws * n, i, k, draws, n)
+    row_slope = tl.load(sums + game * 2 * n + i, i < n, 0.0)
+    row_gram = tl.load(sums + (game * 2 + 1) * n + i, i < n, 0.0)
     # sums over j of the gradient of a pair, alone and with c_j, and the same times v_i . v_j
     r, h = (row_slope / draws)[:, None], (row_gram / draws)[:, None]
     rc, hc = with_ / draws, gram_with / draws
@@ -134,21 +163,24 @@ def tables_backward(
     size = tl.load(sizes + game * draws + k, real, 0.0).to(tl.float64)
     to_squares, to_pairs, to_scale = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
     by_constant, by_square, by_across, by_gram = 0.0, 0.0, 0.0, 0.0
-    for block in range(tiles):
-        spot = game * tiles + block
-        by_constant += tl.load(rest + spot * 4)
-        by_square += tl.load(rest + spot * 4 + 1)
-        by_across += tl.load(rest + spot * 4 + 2)
-        by_gram += tl.load(rest + spot * 4 + 3)
-    for kind in tl.static_range(3):
+    for start in range(0, tiles, BLOCKS):
+        block = start + tl.arange(0, BLOCKS)
+        spot, known = rest + (game * tiles + block) * 4, block < tiles
+        by_constant += tl.sum(tl.load(spot, known, 0.0), 0)
+        by_square += tl.sum(tl.load(spot + 1, known, 0.0), 0)
+        by_across += tl.sum(tl.load(spot + 2, known, 0.0), 0)
+        by_gram += tl.sum(tl.load(spot + 3, known, 0.0), 0)
+    for kind in range(3):
         x, y = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
         f, l = tl.zeros((K,), tl.float64), tl.zeros((K,), tl.float64)
-        for block in range(tiles):
-            place = parts + ((game * tiles + block) * draws + k) * 12 + 4 * kind
-            x += tl.load(place, real, 0.0)
-            y += tl.load(place + 1, real, 0.0)
-            f += tl.load(place + 2, real, 0.0)
-            l += tl.load(place + 3, real, 0.0)
+        for start in range(0, tiles, BLOCKS):
+            block = start + tl.arange(0, BLOCKS)
+            place = parts + ((game * tiles + block)[:, None] * draws + k[None, :]) * 12 + 4 * kind
+            known = (block < tiles)[:, None] & real[None, :]
+            x += tl.sum(tl.load(place, known, 0.0).to(tl.float64), 0)
+            y += tl.sum(tl.load(place + 1, known, 0.0).to(tl.float64), 0)
+            f += tl.sum(tl.load(place + 2, known, 0.0).to(tl.float64), 0)
+            l += tl.sum(tl.load(place + 3, known, 0.0).to(tl.float64), 0)
         by_squares, by_pairs, by_scale = _second_to_levels(
             -x, -y, -f, -l, size - kind, count, all_squares, all_pairs, sigma
         )
@@ -165,8 +197,8 @@ def tables_backward(
     for start in range(0, n, N):
         place = start + i
         t = place.to(tl.float64)
-        one = t / tl.maximum(others, 1)
-        two = t * (t - 1) / tl.maximum(others * (others - 1), 1)
+        one = t * (1 / tl.maximum(others, 1))
+        two = t * (t - 1) * (1 / tl.maximum(others * (others - 1), 1))
         fair = tl.load(chances + row + place, place < n, 0.0)
         bend = fair * (one * bend_one + two * bend_two)
         first = fair * (by_square + one * first_one)

@@ -1,48 +1,44 @@
-"""Iterations over spins with couplings J = U diag(w) U' - diag(d) too large for one program: a few launches a step.
+"""The mean field with couplings J = U diag(w) U' - diag(d) too large for one program: a few launches a step.
 
 A product with J is two passes over U, in blocks of rows: `U' x` leaves a part for each block, `join` adds them up, and
 the second pass goes on with what the iteration needs of J x. A sample that is done skips all of it, so that the number
 of launches can be fixed and nobody asks the device.
 
-Beside a tile of U every thread of a program holds the numbers of all its rows. So what concerns rows alone is done
-before or after, LINE rows at a time, each by one thread, and passes through memory, with a barrier. Where several
-threads still share a row, a barrier keeps the first from overwriting what the others have yet to read.
+What concerns rows alone is done before or after, LINE rows at a time, and passes through memory, with a barrier. Where
+several threads still share a row, a barrier keeps the first from overwriting what the others have yet to read.
 """
 
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.low_rank import _pull_rows, _push_rows, _rows
-from spinformer.kernels.device.spins import SLOTS, TINY, _mixing_weights, _tanh
+from spinformer.kernels.device.passes import _pull_rows, _push_rows, _rows
+from spinformer.kernels.device.spins import SLOTS, _mixing_weights, _tanh
 
 WINDOW = tl.constexpr(5)
-PARTS = tl.constexpr(256)  # blocks whose parts are added at once
-
-
-@triton.jit
-def _added(numbers, parts):
-    """The sum of the blocks' parts of one number."""
-    sum_ = tl.zeros((PARTS,), tl.float32)
-    for start in range(0, parts, PARTS):
-        part = start + tl.arange(0, PARTS)
-        sum_ += tl.load(numbers + part, part < parts, 0.0)
-    return tl.sum(sum_, 0)
 
 
 @triton.jit(do_not_specialize=["slot"])
 def pull(
-    couplings, narrow, states, gaps, mixing, damping, done, partial, n, rank, split, slot, chunk, parts,
+    first, others, states, gaps, mixing, damping, done, partial, n, rank, split, stride, chunk, parts, slot,
     FIRST: tl.constexpr, CLIPPED: tl.constexpr,
-    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
+    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr, P: tl.constexpr, A: tl.constexpr,
+    UNIT: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """The next state m, sum over k of a_k (m_k + damping r_k), into its slot; and this block's part of U' m."""
     sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
     if tl.load(done + sample) == 0:
-        couplings += sample * n * rank
-        narrow += sample * n * split
+        first += sample * n * split
+        others += sample * n * stride * UNIT
         states += sample * WINDOW * n
         gaps += sample * WINDOW * n
-        if not FIRST:
+        until = chunk
+        if FIRST:  # often from 0: then there is nothing to read
+            most = tl.zeros((LINE,), tl.float32)
+            for start in range(0, chunk, LINE):
+                row, known = _rows(part, start, chunk, n, LINE)
+                most = tl.maximum(most, tl.abs(tl.load(states + slot * n + row, known, 0.0)))
+            until = tl.where(tl.max(most, 0) > 0, chunk, 0)
+        else:
             step = tl.load(damping + sample)
             for start in range(0, chunk, LINE):
                 row, known = _rows(part, start, chunk, n, LINE)
@@ -56,24 +52,31 @@ def pull(
                 tl.store(states + slot * n + row, m, known)
             tl.debug_barrier()
         sums = partial + (sample * parts + part) * W
-        _pull_rows(couplings, narrow, states + slot * n, sums, n, rank, split, chunk, part, ROWS, R, A)
+        _pull_rows(
+            first, others, states + slot * n, sums, n, rank, split, stride, chunk, until, part, 0,
+            ROWS, C, P, A, UNIT, STAGES,
+        )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["slot"])
 def push(
-    couplings, narrow, diagonal, fields, cold, mask, states, gaps, images, done, total, found,
-    n, rank, split, slot, chunk, parts, MASKED: tl.constexpr,
-    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
+    first, others, weights, diagonal, fields, cold, mask, states, gaps, images, done, partial, total, found,
+    n, rank, split, stride, chunk, parts, slot, FIRST: tl.constexpr, MASKED: tl.constexpr,
+    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, C: tl.constexpr, P: tl.constexpr, A: tl.constexpr,
+    UNIT: tl.constexpr, STAGES: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """r = tanh(cold (h + J m)) - m into its slot; this block's part of r . r_k, and its largest |r|."""
-    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    sample, part = tl.num_programs(0).to(tl.int64) - 1 - tl.program_id(0), parts - 1 - tl.program_id(1)
     if tl.load(done + sample) == 0:
-        couplings += sample * n * rank
-        narrow += sample * n * split
+        first += sample * n * split
+        others += sample * n * stride * UNIT
         states += sample * WINDOW * n
         gaps += sample * WINDOW * n
-        inner = total + sample * W
-        _push_rows(couplings, narrow, inner, images + sample * n, n, rank, split, chunk, part, ROWS, R, A)
+        _push_rows(
+            first, others, weights + sample * rank, partial + sample * parts * W, total + sample * W,
+            images + sample * n, n, rank, split, stride, chunk, parts, part, 1, W, ROWS, C, P, A, UNIT, STAGES, PARTS,
+            FIRST,
+        )  # fmt: skip
         tl.debug_barrier()
         strength = tl.load(cold + sample)
         dot0, dot1, dot2 = tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32), tl.zeros((LINE,), tl.float32)
@@ -139,95 +142,3 @@ def decide(
                 tl.store(damping + sample, tl.minimum(tl.load(damping + sample) * factor, most))
                 share = _mixing_weights(whole, tl.minimum(count + 1, WINDOW))
             tl.store(mixing + sample * SLOTS + k, tl.where(k < WINDOW, share, 0.0))
-
-
-@triton.jit(do_not_specialize=["count"])
-def pull_adjoint(
-    couplings, narrow, root, residues, directions, images, squares, sums, stopped, partial,
-    n, rank, split, count, chunk, parts, width, FIRST: tl.constexpr,
-    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
-):  # fmt: skip
-    """p = r + beta p, and this block's part of U' root p. squares: |r|^2 after each step; sums: parts of the last."""
-    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    if tl.load(stopped + sample) == 0:
-        couplings += sample * n * rank
-        narrow += sample * n * split
-        beta = 0.0
-        if not FIRST:
-            square = _added(sums + sample * parts, parts)
-            beta = square / tl.maximum(tl.load(squares + sample * width + count - 1), TINY)
-            if part == 0:
-                tl.store(squares + sample * width + count, square)
-        for start in range(0, chunk, LINE):
-            row, known = _rows(part, start, chunk, n, LINE)
-            p = tl.load(residues + sample * n + row, known, 0.0)
-            if not FIRST:
-                p += beta * tl.load(directions + sample * n + row, known, 0.0)
-                tl.debug_barrier()
-            tl.store(directions + sample * n + row, p, known)
-            tl.store(images + sample * n + row, p * tl.load(root + sample * n + row, known, 0.0), known)
-        tl.debug_barrier()
-        pulled = partial + (sample * parts + part) * W
-        _pull_rows(couplings, narrow, images + sample * n, pulled, n, rank, split, chunk, part, ROWS, R, A)
-
-
-@triton.jit
-def push_adjoint(
-    couplings, narrow, diagonal, root, cold, directions, images, stopped, total, sums, n, rank, split, chunk, parts,
-    W: tl.constexpr, LINE: tl.constexpr, ROWS: tl.constexpr, R: tl.constexpr, A: tl.constexpr,
-):  # fmt: skip
-    """A p = p - cold root J root p, and this block's part of p . A p."""
-    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    if tl.load(stopped + sample) == 0:
-        couplings += sample * n * rank
-        narrow += sample * n * split
-        inner = total + sample * W
-        _push_rows(couplings, narrow, inner, images + sample * n, n, rank, split, chunk, part, ROWS, R, A)
-        tl.debug_barrier()
-        strength = tl.load(cold + sample)
-        sum_ = tl.zeros((LINE,), tl.float32)
-        for start in range(0, chunk, LINE):
-            row, known = _rows(part, start, chunk, n, LINE)
-            p = tl.load(directions + sample * n + row, known, 0.0)
-            scale = tl.load(root + sample * n + row, known, 0.0)
-            image = tl.load(images + sample * n + row, known, 0.0)
-            image -= tl.load(diagonal + sample * n + row, known, 0.0) * scale * p
-            image = p - strength * scale * image
-            tl.debug_barrier()
-            tl.store(images + sample * n + row, image, known)
-            sum_ += p * image
-        tl.store(sums + sample * parts + part, tl.sum(sum_, 0))
-
-
-@triton.jit(do_not_specialize=["count"])
-def step_adjoint(
-    solution, residues, directions, images, squares, curvatures, sums, stopped, n, count, chunk, parts, width,
-    LINE: tl.constexpr,
-):  # fmt: skip
-    """x += step p and r -= step A p, with step = |r|^2 / p . A p; this block's part of |r|^2."""
-    sample, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    if tl.load(stopped + sample) == 0:
-        curvature = _added(curvatures + sample * parts, parts)
-        step = tl.where(curvature > 0, tl.load(squares + sample * width + count) / curvature, 0.0)
-        sum_ = tl.zeros((LINE,), tl.float32)
-        for start in range(0, chunk, LINE):
-            line, known = _rows(part, start, chunk, n, LINE)
-            row = line + sample * n
-            x = tl.load(solution + row, known, 0.0) + step * tl.load(directions + row, known, 0.0)
-            r = tl.load(residues + row, known, 0.0) - step * tl.load(images + row, known, 0.0)
-            tl.debug_barrier()
-            tl.store(solution + row, x, known)
-            tl.store(residues + row, r, known)
-            sum_ += r * r
-        tl.store(sums + sample * parts + part, tl.sum(sum_, 0))
-
-
-@triton.jit
-def stop_adjoint(curvatures, sums, goal, stopped, reached, parts):
-    """Of a sample after a step: |r|^2, and whether it is at rounding level or its matrix not positive definite."""
-    sample = tl.program_id(0).to(tl.int64)
-    if tl.load(stopped + sample) == 0:
-        square, curvature = _added(sums + sample * parts, parts), _added(curvatures + sample * parts, parts)
-        tl.store(reached + sample, square)
-        if (square <= tl.load(goal + sample)) | (curvature <= 0):
-            tl.store(stopped + sample, 1)

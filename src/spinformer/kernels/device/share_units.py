@@ -13,24 +13,21 @@ import triton.language as tl
 from spinformer.kernels.device.adjoint import _pulled
 from spinformer.kernels.device.leading import _leading
 from spinformer.kernels.device.players import _inverse
-from spinformer.kernels.device.spins import RESIDENT, _iterate, _matrix, _product
+from spinformer.kernels.device.products import RESIDENT, STREAMED, _half_product, _lines, _matrix, _product
+from spinformer.kernels.device.spins import _iterate
 from spinformer.kernels.device.vectors import _power_of_two
 
 
 @triton.jit
-def _unit_of(matrix, couplings, n, N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr):
-    """The power of two just below the largest |I_ij| where that is far from 1, else 1."""
-    size = 0.0
-    if FORM == RESIDENT:
-        size = tl.max(tl.max(tl.abs(matrix), 1), 0)
+def _ones(matrix, couplings, scratch, ones, n, N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr):
+    """I 1, and the power of two just below the largest |I_ij| where that is far from 1, else 1."""
+    if FORM == STREAMED:
+        image, size = _half_product(matrix, couplings, scratch, ones, n, N, ROWS, True)
     else:
-        i = tl.arange(0, N)
-        for start in range(0, n, ROWS):
-            row = start + tl.arange(0, ROWS)
-            inside = (row < n)[:, None] & (i < n)[None, :]
-            tile = tl.load(couplings + row[:, None] * n + i[None, :], inside, 0.0)
-            size = tl.maximum(size, tl.max(tl.max(tl.abs(tile), 1), 0))
-    return _power_of_two(size)
+        tl.static_assert(FORM == RESIDENT)
+        image = _product(matrix, 0.0, couplings, couplings, couplings, scratch, ones, n, 1, 1, N, 1, ROWS, FORM)
+        size = tl.max(tl.max(tl.abs(matrix), 1), 0)
+    return image, _power_of_two(size)
 
 
 @triton.jit
@@ -40,16 +37,16 @@ def forward(
     n, max_steps, damping, tol, softness,
     N: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr, ANDERSON: tl.constexpr, MASKED: tl.constexpr,
 ):  # fmt: skip
-    """h, the factor of the interactions, m; and for the backward pass x, I x and |I x| of the leading vector x."""
+    """h, the factor of the interactions, m; and for the backward pass the leading vector x, I x, I m and |I x|."""
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
     couplings += sample * n * n
-    scratch += sample * n
+    scratch += sample * n * _lines(ROWS, FORM)
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix, extra = _matrix(couplings, couplings, n, 1, 1, N, 1, ROWS, FORM)
+    matrix, extra = _matrix(couplings, couplings, scratch, n, 1, 1, N, 1, ROWS, FORM)
     phi = tl.load(values + sample * 2 * n + i, known, 0.0)
     beta = tl.load(values + (sample * 2 + 1) * n + i, known, 0.0)
     phi_sum, beta_sum = tl.sum(tl.abs(phi), 0), tl.sum(tl.abs(beta), 0)
@@ -57,23 +54,24 @@ def forward(
     low, high = beta * _inverse(beta_sum), phi * _inverse(phi_sum)
     count = tl.load(counts + sample).to(tl.float32)
     field = tl.load(gain + sample) * (count * (low + lam * (high - low)) - 1) * keep
-    unit = _unit_of(matrix, couplings, n, N, ROWS, FORM)
-    x = _leading(matrix, extra, couplings, couplings, couplings, scratch, 1 / unit, n, 1, 1, N, 1, ROWS, FORM)
-    y = _product(matrix, extra, couplings, couplings, couplings, scratch, x, n, 1, 1, N, 1, ROWS, FORM)
-    scaled = y / unit
+    ones, unit = _ones(matrix, couplings, scratch, known.to(tl.float32), n, N, ROWS, FORM)
+    x, scaled = _leading(
+        matrix, extra, couplings, couplings, couplings, scratch, ones, 1 / unit, n, 1, 1, N, 1, ROWS, FORM
+    )
     size = tl.sqrt(tl.sum(scaled * scaled, 0)) * unit
     warm = tl.load(temperature + sample)
     share = count * _inverse(beta_sum)
     strength = share * tl.load(part + sample) * warm / (share * size + softness)
     zero = tl.zeros((N,), tl.float32)
-    m, worst, taken = _iterate(
+    m, moved, worst, taken = _iterate(
         matrix, extra, couplings, couplings, couplings, scratch, scratch, field / warm, strength / warm, keep,
-        zero, n, 1, 1,
+        zero, zero, n, 1, 1,
         max_steps, 0, damping, tol, N, 1, ROWS, FORM, ANDERSON, False,
     )  # fmt: skip
     tl.store(fields + sample * n + i, field, known)
     tl.store(leading + sample * n + i, x, known)
-    tl.store(image + sample * n + i, y, known)
+    tl.store(image + sample * 2 * n + i, scaled * unit, known)
+    tl.store(image + (sample * 2 + 1) * n + i, moved, known)
     tl.store(state + sample * n + i, m, known)
     tl.store(factor + sample, strength)
     tl.store(norm + sample, size)
@@ -83,7 +81,7 @@ def forward(
 
 @triton.jit
 def backward(
-    to_state, to_fields, to_factor, values, gate, couplings, temperature, gain, part, counts, mask, scratch,
+    to_state, to_fields, to_factor, values, gate, couplings, temperature, gain, part, counts, mask, scratch, slope,
     fields, factor, leading, image, norm, state, residual,
     to_values, to_gate, to_couplings, to_scalars, solved,
     n, tol, softness,
@@ -91,25 +89,26 @@ def backward(
 ):  # fmt: skip
     """Gradients of values, gate, and of temperature, gain and part, (B, 4); that of the interactions, if WHOLE
 
-    It is a sum of two outer products. If not WHOLE: the gradient of h times the factor, in `scratch`, and in the last
-    of the four numbers what I x counts by.
+    It is a sum of two outer products. slope: the gradient of h times the factor, the first of the first one; and in the
+    last of the four numbers what I x counts by in the second.
     """
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
     couplings += sample * n * n
-    scratch += sample * n
+    scratch += sample * n * _lines(ROWS, FORM)
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix, extra = _matrix(couplings, couplings, n, 1, 1, N, 1, ROWS, FORM)
+    matrix, extra = _matrix(couplings, couplings, scratch, n, 1, 1, N, 1, ROWS, FORM)
     warm, strength = tl.load(temperature + sample), tl.load(factor + sample)
     field = tl.load(fields + sample * n + i, known, 0.0)
     m = tl.load(state + sample * n + i, known, 0.0)
     g = tl.load(to_state + sample * n + i, known, 0.0)
     arrived = tl.load(residual + sample) <= tol
-    pulled, moved, good = _pulled(
-        matrix, extra, couplings, couplings, couplings, scratch, g, m, field / warm, strength / warm, keep,
+    moved = tl.load(image + (sample * 2 + 1) * n + i, known, 0.0)
+    pulled, good = _pulled(
+        matrix, extra, couplings, couplings, couplings, scratch, g, m, moved, field / warm, strength / warm, keep,
         arrived, n, 1, 1,
         N, 1, ROWS, FORM,
     )  # fmt: skip
@@ -145,13 +144,13 @@ def backward(
     # the interactions: factor (gradient of h) m' + by_size (I x / |I x|) x'
     x = tl.load(leading + sample * n + i, known, 0.0)
     steep = by_size * _inverse(size)
-    tl.store(scratch + i, along * strength, known)
+    tl.store(slope + sample * n + i, along * strength, known)
     if WHOLE:
         tl.debug_barrier()
         for start in range(0, n, ROWS):
             row = start + tl.arange(0, ROWS)
-            left = tl.load(scratch + row, row < n, 0.0)
-            right = tl.load(image + sample * n + row, row < n, 0.0) * steep
+            left = tl.load(slope + sample * n + row, row < n, 0.0)
+            right = tl.load(image + sample * 2 * n + row, row < n, 0.0) * steep
             tile = left[:, None] * m[None, :] + right[:, None] * x[None, :]
             inside = (row < n)[:, None] & known[None, :]
             tl.store(to_couplings + sample * n * n + row[:, None] * n + i[None, :], tile, inside)

@@ -1,17 +1,10 @@
-"""Iterations over the spins of a sample in one program: the mean field, and back through its steps.
-
-Couplings come in one of four forms: RESIDENT, a matrix that stays on chip; STREAMED, a matrix that is read again for
-every product; FACTORS, J = U diag(w) U' off the diagonal, read twice for every product; NARROW, the same where the
-first `split` columns of U are numbers of 16 bits, and all of it stays on chip.
-"""
+"""Iterations over the spins of a sample in one program: the mean field, and back through its steps."""
 
 import triton
 import triton.language as tl
 
-RESIDENT = tl.constexpr(0)
-STREAMED = tl.constexpr(1)
-FACTORS = tl.constexpr(2)
-NARROW = tl.constexpr(3)
+from spinformer.kernels.device.products import FACTORS, NARROW, _lines, _matrix, _product
+
 RIDGE = tl.constexpr(1e-6)
 SLOTS = tl.constexpr(8)  # the power of two above WINDOW, and the steps of Lanczos' method
 TINY = tl.constexpr(1.2e-38)
@@ -25,126 +18,59 @@ def _tanh(x):
 
 
 @triton.jit
-def _matrix(
-    couplings, narrow, n, rank, split,
-    N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
-):  # fmt: skip
-    """The couplings on chip, in two parts, or nothing."""
-    i = tl.arange(0, N)
-    if FORM == RESIDENT:
-        inside = (i < n)[:, None] & (i < n)[None, :]
-        return tl.load(couplings + i[:, None] * n + i[None, :], inside, 0.0), 0.0
-    elif FORM == NARROW:
-        column, k = tl.arange(0, R), tl.arange(0, ROWS)
-        inside = (i < n)[:, None] & (column < split)[None, :]
-        first = tl.load(narrow + i[:, None] * split + column[None, :], inside, 0.0)
-        inside = (i < n)[:, None] & (k < rank - split)[None, :]
-        return first, tl.load(couplings + i[:, None] * rank + split + k[None, :], inside, 0.0)
-    else:
-        return 0.0, 0.0
-
-
-@triton.jit
-def _product(
-    matrix, extra, couplings, weights, diagonal, scratch, x, n, rank, split,
-    N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
-):  # fmt: skip
-    """J x. scratch: room for n numbers, this sample's own."""
-    i = tl.arange(0, N)
-    if FORM == RESIDENT:
-        return tl.sum(matrix * x[None, :], 1)
-    elif FORM == STREAMED:
-        for start in range(0, n, ROWS):
-            row = start + tl.arange(0, ROWS)
-            inside = (row < n)[:, None] & (i < n)[None, :]
-            tile = tl.load(couplings + row[:, None] * n + i[None, :], inside, 0.0).to(tl.float32)
-            tl.store(scratch + row, tl.sum(tile * x[None, :], 1), row < n)
-        tl.debug_barrier()
-        result = tl.load(scratch + i, i < n, 0.0)
-        tl.debug_barrier()
-        return result
-    elif FORM == NARROW:
-        column, k = tl.arange(0, R), tl.arange(0, ROWS)
-        inner = tl.sum(matrix.to(tl.float32) * x[:, None], 0) * tl.load(weights + column, column < split, 0.0)
-        more = tl.sum(extra * x[:, None], 0) * tl.load(weights + split + k, k < rank - split, 0.0)
-        image = tl.sum(matrix.to(tl.float32) * inner[None, :], 1) + tl.sum(extra * more[None, :], 1)
-        return image - tl.load(diagonal + i, i < n, 0.0) * x
-    else:
-        column = tl.arange(0, R)
-        tl.store(scratch + i, x, i < n)
-        tl.debug_barrier()
-        inner = tl.zeros((R,), tl.float32)
-        for start in range(0, n, ROWS):
-            row = start + tl.arange(0, ROWS)
-            inside = (row < n)[:, None] & (column < rank)[None, :]
-            tile = tl.load(couplings + row[:, None] * rank + column[None, :], inside, 0.0)
-            inner += tl.sum(tile * tl.load(scratch + row, row < n, 0.0)[:, None], 0)
-        inner *= tl.load(weights + column, column < rank, 0.0)
-        tl.debug_barrier()
-        for start in range(0, n, ROWS):
-            row = start + tl.arange(0, ROWS)
-            inside = (row < n)[:, None] & (column < rank)[None, :]
-            tile = tl.load(couplings + row[:, None] * rank + column[None, :], inside, 0.0)
-            tl.store(scratch + row, tl.sum(tile * inner[None, :], 1), row < n)
-        tl.debug_barrier()
-        result = tl.load(scratch + i, i < n, 0.0) - tl.load(diagonal + i, i < n, 0.0) * x
-        tl.debug_barrier()
-        return result
+def _mixing_shares(gram, depth):
+    """`_mixing_weights` from r_a . r_b at place 6 a + b of 32: one for each thread of a warp, which shuffles them."""
+    place, slot = tl.arange(0, 32), tl.arange(0, SLOTS)
+    a, b = place // 6, place % 6
+    used = (a < depth) & (b < depth)
+    scale = tl.maximum(tl.max(tl.where(used, gram, 0.0), 0), TINY)
+    system = tl.where(used, gram / scale, 0.0) + tl.where(a == b, tl.where(used, RIDGE, 1.0), 0.0)
+    system = tl.where(b == 5, tl.where(a < depth, 1.0, 0.0), system)
+    for p in tl.static_range(5):
+        row = tl.gather(system, 6 * p + b, 0) / tl.gather(system, 7 * p + 0 * place, 0)
+        column = tl.gather(system, tl.minimum(6 * a + p, 31), 0)
+        system = tl.where(a == p, row, system - column * row)
+    share = tl.where(slot < 5, tl.gather(system, tl.minimum(6 * slot + 5, 31), 0), 0.0)
+    return share / tl.sum(share, 0)
 
 
 @triton.jit
 def _mixing_weights(gram, depth):
     """a = argmin |sum a_k r_k|, sum a_k = 1, from the Gram matrix of the r_k: Gauss-Jordan, no pivots needed."""
-    slot = tl.arange(0, SLOTS)
-    used = slot < depth
-    same = slot[:, None] == slot[None, :]
-    scale = tl.maximum(tl.max(tl.max(gram, 1), 0), TINY)
-    system = tl.where(same, RIDGE, 0.0) + gram / scale
-    system = tl.where(used[:, None] & used[None, :], system, tl.where(same, 1.0, 0.0))
-    right = tl.where(used, 1.0, 0.0)
-    for p in tl.static_range(5):
-        chosen = slot == p
-        row = tl.sum(tl.where(chosen[:, None], system, 0.0), 0)
-        column = tl.sum(tl.where(chosen[None, :], system, 0.0), 1)
-        pivot = tl.sum(tl.where(chosen, row, 0.0), 0)
-        known = tl.sum(tl.where(chosen, right, 0.0), 0) / pivot
-        factor = tl.where(chosen, 0.0, column)
-        right = tl.where(chosen, known, right - factor * known)
-        row = row / pivot
-        system = tl.where(chosen[:, None], row[None, :], system - factor[:, None] * row[None, :])
-    return right / tl.sum(right, 0)
+    place = tl.arange(0, 32)
+    return _mixing_shares(tl.gather(tl.reshape(gram, (SLOTS * SLOTS,)), place // 6 * SLOTS + place % 6, 0), depth)
 
 
 @triton.jit
 def _iterate(
-    matrix, extra, couplings, weights, diagonal, scratch, path, field, strength, keep, m, n, rank, split,
+    matrix, extra, couplings, weights, diagonal, scratch, path, field, strength, keep, m, image, n, rank, split,
     max_steps, least_steps, damping, tol,
     N: tl.constexpr, R: tl.constexpr, ROWS: tl.constexpr, FORM: tl.constexpr,
     ANDERSON: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """m = tanh(field + strength J m), its residual and the steps taken. KEEP: path holds every state."""
+    """m = tanh(field + strength J m), J m, its residual and the steps taken, from m and J m. KEEP: path holds all m."""
     i = tl.arange(0, N)
     known = i < n
     if KEEP:
         tl.store(path + i, m, known)
-    image = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
     gap = _tanh(field + strength * image) * keep - m
     worst = tl.max(tl.abs(gap), 0)
-    slot = tl.arange(0, SLOTS)
+    slot, place = tl.arange(0, SLOTS), tl.arange(0, 32)
     states, gaps = tl.zeros((SLOTS, N), tl.float32), tl.zeros((SLOTS, N), tl.float32)
-    gram = tl.zeros((SLOTS, SLOTS), tl.float32)
+    gram = tl.zeros((32,), tl.float32)
     part, length, count = damping * 1.0, float("inf"), 0
     while (count < max_steps) & ((worst > tol) | (count < least_steps)):
         if ANDERSON:
-            longer = tl.sqrt(tl.sum(gap * gap, 0))
+            last = count % 5  # WINDOW of `spinformer.ising.anderson`
+            states = tl.where((slot == last)[:, None], m[None, :], states)
+            gaps = tl.where((slot == last)[:, None], gap[None, :], gaps)
+            along = tl.sum(gaps * gap[None, :], 1)
+            longer = tl.sqrt(tl.sum(tl.where(slot == last, along, 0.0), 0))
             part = tl.minimum(part * tl.where(longer > length, 0.5, 1.1), damping)
             length = longer
-            chosen = slot == count % 5  # WINDOW of `spinformer.ising.anderson`
-            states = tl.where(chosen[:, None], m[None, :], states)
-            gaps = tl.where(chosen[:, None], gap[None, :], gaps)
-            along = tl.sum(gaps * gap[None, :], 1)
-            gram = tl.where(chosen[:, None], along[None, :], tl.where(chosen[None, :], along[:, None], gram))
-            share = _mixing_weights(gram, tl.minimum(count + 1, 5))
+            by_row, by_column = tl.gather(along, place % 6, 0), tl.gather(along, place // 6, 0)
+            gram = tl.where(place // 6 == last, by_row, tl.where(place % 6 == last, by_column, gram))
+            share = _mixing_shares(gram, tl.minimum(count + 1, 5))
             mixed = tl.sum((states + part * gaps) * share[:, None], 0)
             m = tl.minimum(tl.maximum(mixed, -1.0), 1.0)
         else:
@@ -155,7 +81,7 @@ def _iterate(
         image = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
         gap = _tanh(field + strength * image) * keep - m
         worst = tl.max(tl.abs(gap), 0)
-    return m, worst, count
+    return m, image, worst, count
 
 
 @triton.jit
@@ -169,22 +95,23 @@ def solve(
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
-    size = n if FORM < FACTORS else rank
+    size = n if FORM < FACTORS else (rank - split if FORM == NARROW else rank)
     couplings += sample * n * size
     narrow += sample * n * split
     weights += sample * rank
     diagonal += sample * n
-    scratch += sample * n
+    scratch += sample * n * _lines(ROWS, FORM)
     beta = tl.load(cold + sample)
     field = tl.load(fields + sample * n + i, known, 0.0) * beta
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix, extra = _matrix(couplings, narrow, n, rank, split, N, R, ROWS, FORM)
+    matrix, extra = _matrix(couplings, narrow, scratch, n, rank, split, N, R, ROWS, FORM)
     m = tl.load(start + sample * n + i, known, 0.0)
-    m, worst, count = _iterate(
+    image = _product(matrix, extra, couplings, weights, diagonal, scratch, m, n, rank, split, N, R, ROWS, FORM)
+    m, _, worst, count = _iterate(
         matrix, extra, couplings, weights, diagonal, scratch, path + sample * (max_steps + 1) * n, field, beta, keep, m,
-        n, rank, split,
+        image, n, rank, split,
         max_steps, least_steps, damping, tol, N, R, ROWS, FORM, ANDERSON, KEEP,
     )  # fmt: skip
     tl.store(state + sample * n + i, m, known)
@@ -202,18 +129,18 @@ def through_steps(
     sample = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, N)
     known = i < n
-    size = n if FORM < FACTORS else rank
+    size = n if FORM < FACTORS else (rank - split if FORM == NARROW else rank)
     couplings += sample * n * size
     narrow += sample * n * split
     weights += sample * rank
     diagonal += sample * n
-    scratch += sample * n
+    scratch += sample * n * _lines(ROWS, FORM)
     beta = tl.load(cold + sample)
     field = tl.load(fields + sample * n + i, known, 0.0)
     keep = known.to(tl.float32)
     if MASKED:
         keep = tl.load(mask + sample * n + i, known, 0).to(tl.float32)
-    matrix, extra = _matrix(couplings, narrow, n, rank, split, N, R, ROWS, FORM)
+    matrix, extra = _matrix(couplings, narrow, scratch, n, rank, split, N, R, ROWS, FORM)
     g = tl.load(gradient + sample * n + i, known, 0.0)
     sum_fields, sum_cold = tl.zeros((N,), tl.float32), 0.0
     count = tl.load(steps + sample).to(tl.int32)

@@ -38,11 +38,8 @@ def units(most, out, n, N: tl.constexpr):
 
 
 @triton.jit
-def ready(
-    values, mask, unit, out, narrow, squares, n, d,
-    MASKED: tl.constexpr, NARROW: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
-):  # fmt: skip
-    """v_i / unit, 0 at padding, and |v_i / unit|^2; NARROW: the first also in the type of `narrow`."""
+def ready(values, mask, unit, out, squares, n, d, MASKED: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """v_i / unit, 0 at padding, and |v_i / unit|^2."""
     game = tl.program_id(0).to(tl.int64)
     i, column = tl.program_id(1) * N + tl.arange(0, N), tl.arange(0, D)
     known = i < n
@@ -56,8 +53,6 @@ def ready(
         spot = (game * n + i[:, None]) * d + place[None, :]
         tile = tl.load(values + spot, keep, 0.0).to(tl.float32) * factor[:, None]
         tl.store(out + spot, tile, keep)
-        if NARROW:
-            tl.store(narrow + spot, tile.to(narrow.dtype.element_ty), keep)
         total += tl.sum(tile * tile, 1)
     tl.store(squares + game * n + i, total, known)
 
