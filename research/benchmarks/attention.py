@@ -6,10 +6,10 @@ same values, and steps of a classifier of MiniLM's size with each of its pooling
 autocast on a GPU, there also replayed (`spinformer.attention.replay`) and, for one length, compiled. A path of ours
 whose outputs or gradients differ from its plain twin's, in the same run, gets no time.
 
-`least` is what a step cannot avoid at the rates that this machine reaches: it reads its input three times and the
-players' vectors eight times, writes the gradients of both, multiplies inputs and weights three times, in bfloat16 under
-autocast, and coalitions and vectors five times. In the paper's preset every pair of tokens takes PAIR_OPERATIONS
-operations in each coalition.
+`least` is what a step cannot avoid at the rates that this machine reaches: it goes three times through its input and
+its gradient, eight times through the players' vectors, multiplies inputs and weights three times, and coalitions and
+vectors five times. Under autocast vectors are of 16 bits, and all these products in bfloat16, those of coalitions in
+three parts. In the paper's preset every pair of tokens takes PAIR_OPERATIONS operations in each coalition.
 """
 
 import time
@@ -99,7 +99,7 @@ def _of_length(
     ]
     for preset in CLOSE if tokens <= MOST_PAPER else ("default",):
         for heads in HEADS:
-            least = _least(tokens, batch, heads if preset == "paper" else 0, rates)
+            least = least_of(tokens, batch, heads if preset == "paper" else 0, rates, x.is_cuda)
             rows += [_ours(x, preset, heads, seed, form) | {"least": least} for form in _forms(x, preset)]
     return rows
 
@@ -253,14 +253,15 @@ def _rates(device: torch.device) -> dict[str, float]:
     }
 
 
-def _least(tokens: int, batch: int, heads_of_pairs: int, rates: dict[str, float]) -> dict[str, float]:
+def least_of(tokens: int, batch: int, heads_of_pairs: int, rates: dict[str, float], autocast: bool) -> dict[str, float]:
     """Bytes, operations and seconds that no step avoids; heads_of_pairs: attention heads whose pairs all count."""
-    moved = 4.0 * batch * tokens * DIM * (3 + 8)
-    mapped = 2.0 * batch * tokens * DIM * 3 * DIM
-    done = 2.0 * batch * tokens * DIM * 5 * 2 * BUDGET
-    done += PAIR_OPERATIONS * batch * heads_of_pairs * BUDGET * tokens * (tokens - 1) / 2
-    taken = moved / rates["bytes"] + mapped / rates["autocast"] + done / rates["operations"]
-    return {"bytes": moved, "operations": mapped + done, "seconds": taken}
+    numbers = float(batch * tokens * DIM)
+    moved = numbers * (3 * 4 + 8 * (2 if autocast else 4))
+    mapped, summed = 2 * numbers * 3 * DIM, 2 * numbers * 5 * 2 * BUDGET * (3 if autocast else 1)
+    pairs = PAIR_OPERATIONS * batch * heads_of_pairs * BUDGET * tokens * (tokens - 1) / 2
+    products = (mapped + summed) / rates["autocast" if autocast else "operations"]
+    taken = moved / rates["bytes"] + products + pairs / rates["operations"]
+    return {"bytes": moved, "operations": mapped + summed + pairs, "seconds": taken}
 
 
 def _loops(seed: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ TABLES: dict[str, tuple[tuple[str, ...], Callable[..., str]]] = {
     "attention-times-gpu": (("attention-gpu",), attention.times),
     "attention-memory-gpu": (("attention-gpu",), attention.memory),
     "attention-classifiers-gpu": (("attention-gpu",), attention.classifiers),
+    "attention-nearness-gpu": (("attention-gpu",), attention.nearness),
     "attention-times-cpu": (("attention-cpu",), attention.times),
     "attention-nearness-cpu": (("attention-cpu",), attention.nearness),
     "attention-classifiers-cpu": (("attention-cpu",), attention.classifiers),

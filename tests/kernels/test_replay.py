@@ -67,7 +67,7 @@ def test_ever_new_shapes_are_seldom_recorded(monkeypatch):
         out = fast.layer(inputs[0])
         return replay.Played(out.pooled, out.diagnostics)
 
-    monkeypatch.setattr(replay, "_Record", record)
+    monkeypatch.setattr(replay, "Record", record)
     monkeypatch.setattr(replay.torch.cuda, "graph_pool_handle", lambda: None)
     monkeypatch.setattr(replay.torch.cuda, "device", lambda device: nullcontext())
     monkeypatch.setattr(replay, "SHAPES", 3)

@@ -14,6 +14,7 @@ MAX_FACTORED = 1024  # spins of low-rank couplings that one program iterates ove
 MAX_RANK = 256
 MAX_NARROW = 2**15  # words of 32 bits of factors that a program reads from its cache, half of what there is
 STRIP = 4096  # numbers of a matrix that a program reads at once
+STRIPS = 128  # at most, whose sums a program keeps
 LANCZOS_STEPS = 8
 
 
@@ -43,7 +44,7 @@ def form_of(tensors: list[Tensor]) -> Form | None:
             return Form(RESIDENT, size, 1, 16, 1 if size <= 32 else 4)
         if spins <= MAX_STREAMED:
             size = block(spins)
-            return Form(STREAMED, size, 1, min(32, STRIP // size), 8)
+            return Form(STREAMED, size, 1, max(min(32, STRIP // size), size // STRIPS), 8 if size <= 512 else 16)
         return None
     rank = tensors[1].shape[1]
     if spins > MAX_FACTORED or rank > MAX_RANK:

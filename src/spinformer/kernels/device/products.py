@@ -74,6 +74,7 @@ def _half_product(
     Two strips of rows are on their way while a third is used.
     """
     COLUMNS: tl.constexpr = N if N < 128 else 128
+    tl.static_assert(N // ROWS <= COLUMNS, "more strips than places for their sums")
     i = tl.arange(0, N)
     tl.store(scratch + i, x, i < n)
     tl.debug_barrier()
