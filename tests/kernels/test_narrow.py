@@ -82,7 +82,8 @@ def test_attention_of_a_game(fused, monkeypatch, form, kind, scale, max_steps): 
 
 @pytest.mark.parametrize(("kind", "factor"), [(torch.float16, 1.0), (torch.bfloat16, 1e15), (torch.bfloat16, 1e-15)])
 @pytest.mark.parametrize("preset", [{}, {"values": "raw", "gate": 0.3}, {"activation": "tanh"}])
-def test_layer(fused, preset, kind, factor):  # noqa: F811
+@pytest.mark.parametrize("heard", [False, True])  # by somebody who listens to W_v, which is then a product of its own
+def test_layer(fused, preset, kind, factor, heard):  # noqa: F811
     """The whole layer in 16 bits: within what rounding does to the plain one."""
     if support.INTERPRETED and kind == torch.bfloat16:
         pytest.skip("the interpreter's products of bfloat16 are wrong")
@@ -90,8 +91,11 @@ def test_layer(fused, preset, kind, factor):  # noqa: F811
     x, mask = torch.randn(2, 11, 16, generator=generator).to(DEVICE), random_mask(2, 11, generator)
     torch.manual_seed(0)
     layer = NeuroGameAttention(16, heads=2, samples=5, **preset).to(DEVICE, kind)
+    heads = []
     with torch.no_grad():
         layer.value.weight *= factor
+    if heard:
+        layer.value.register_forward_hook(lambda module, inputs, output: heads.append(output.shape))
 
     def run(on):
         fused(on)
@@ -103,6 +107,7 @@ def test_layer(fused, preset, kind, factor):  # noqa: F811
         return [out.attention.detach(), out.fields.detach(), *slopes]
 
     assert_twins(run(False), run(True), 2e-2)
+    assert len(heads) == 2 * heard
 
 
 def test_a_part_of_the_gradient_does_not_wait_for_the_rest(fused):  # noqa: F811

@@ -169,15 +169,13 @@ class NeuroGameAttention(nn.Module):
         Made by one product, and so is the gradient of what is read, unless other modules stand in place of these two.
         """
         modules = [self.value] if self.gate is None else [self.value, self.gate]
+        rows = self.heads * (self.head_dim + (self.gate is not None))
+        more = width_of(rows) - rows
         if not all(_is_linear(module) for module in modules):
-            parts = [module(read) for module in modules]
-            bias = None if self.gate is None else read.new_zeros(self.heads)
-            pad = read.new_zeros(*read.shape[:2], width_of(sum(part.shape[-1] for part in parts)))
-            return torch.cat([*parts, pad[..., sum(part.shape[-1] for part in parts) :]], -1), bias
-        weights = [module.weight for module in modules]
-        rows = sum(len(weight) for weight in weights)
-        weights += [self.value.weight.new_zeros(width_of(rows) - rows, self.dim)]
-        return functional.linear(read, torch.cat(weights).to(read.dtype)), None if self.gate is None else self.gate.bias
+            mapped = torch.cat([module(read) for module in modules], -1).to(read.dtype)  # with b
+            return functional.pad(mapped, (0, more)), None if self.gate is None else read.new_zeros(self.heads)
+        weights = torch.cat([*(module.weight for module in modules), self.value.weight.new_zeros(more, self.dim)])
+        return functional.linear(read, weights.to(read.dtype)), None if self.gate is None else self.gate.bias
 
     def _players(self, x: Tensor, mask: Tensor | None, special: Tensor | None) -> Tensor | None:
         mask = checks.mask("mask", mask, x.shape[:2], x.device)

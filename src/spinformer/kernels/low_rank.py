@@ -28,16 +28,15 @@ def joined(values: Tensor, direction: Tensor) -> Tensor:
     return out
 
 
-def row_squares(factors: Tensor, weights: Tensor, narrow: Tensor | None = None) -> Tensor:
+def row_squares(factors: Tensor, weights: Tensor) -> Tensor:
     """d_i = sum over r of w_r U_ir^2, (B, n)
 
-    factors: U, (B, n, R), or with narrow columns those after them; weights: w, (B, R). Its twin:
-    `spinformer.ising.low_rank`.
+    factors: U, (B, n, R); weights: w, (B, R). Its twin: `spinformer.ising.low_rank`.
     """
     from spinformer.kernels.device import low_rank as device
 
     out = factors.new_empty(factors.shape[:2])
-    system = Factored.of([factors, weights, out, *([] if narrow is None else [narrow])])
+    system = Factored.of([factors, weights, out])
     device.row_squares[(len(out), system.blocks().parts)](
         system.first, system.others, system.weights, out, **system.sizes
     )

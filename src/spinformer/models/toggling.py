@@ -50,12 +50,12 @@ def _toggled(
     shares = [change.div_(whole) for change in changes]
     states = _States(mean[:, rows], own[:, rows] + mean[:, rows], shares, value)
     came = _came(weights, total, mean, own + mean, sets, sign, value)  # (H, P, s, d / H)
-    stays = _stays(members, sets, sign)
+    gone = _gone(members, sets, sign)
 
     state, scale = features.query, 1 / math.sqrt(own.shape[-1])
     for step in range(len(readout.norms)):
         asked = readout.ask(step, state).transpose(0, 1) * scale  # (H, P, d / H), or (H, 1, d / H) at first
-        weight = states.weights(asked, stays)  # (H, R, P)
+        weight = states.weights(asked, gone)  # (H, R, P)
         new = bounded_exp((asked[:, :, None] * came).sum(-1)) * (sign > 0)  # (H, P, s)
         read, mass = states.sums(weight)
         mass = mass + new.sum(-1) + FLOOR
@@ -78,26 +78,33 @@ class _States:
         self.slopes = torch.cat([slope, slope * mean], -1)  # (H, R, 2 d / H)
         count, others = shares[0].shape[1:]
         strong = reduce(torch.logical_or, [share.abs() > STRONG for share in shares])
-        self.strong = strong.flatten().nonzero().squeeze(1)  # numbers of places in (H, R, P)
+        strong = strong.flatten().nonzero().squeeze(1)  # numbers of places in (H, R, P)
+        self.place, order = (strong // max(1, count * others) * others + strong % others).sort()  # in (H, P)
+        self.strong = strong[order]  # side by side where the other coalition is the same
+        self.first = torch.searchsorted(self.place, torch.arange(len(x) * others, device=x.device))
         row = self.strong // others  # in (H, R)
-        self.place = row // max(1, count) * others + self.strong % others  # in (H, P)
         each = torch.cat([mean, x, self.inner, slope], -1).flatten(0, 1)  # of words
         middle, x, inner, slope = each.index_select(0, row).chunk(4, -1)  # (N, d / H) each
         came = value.flatten(0, 1).flatten(1).index_select(0, self.place).chunk(len(shares), -1)
         moved = sum(share.take(self.strong)[:, None] * (v - middle) for share, v in zip(shares, came, strict=True))
         self.rest = functional.gelu(x + moved) - inner - slope * moved  # (N, d / H)
 
-    def weights(self, asked: Tensor, stays: Tensor) -> Tensor:
-        """`bounded_exp` of asked . h, (H, R, P), of (H, P, d / H) or (H, 1, d / H); stays: (R, P), 0 for who goes."""
+    def weights(self, asked: Tensor, gone: tuple[Tensor, Tensor]) -> Tensor:
+        """`bounded_exp` of asked . h, (H, R, P), of (H, P or 1, d / H); gone: places in (R, P), of weight 0."""
         each = asked.expand_as(self.value[0]).flatten(0, 1).index_select(0, self.place)  # (N, d / H)
-        column = (asked * (2 / RANGE)).mT.contiguous()  # products with columns in a row are much faster
-        products = self.inner @ column
+        column = (asked / RANGE).mT.contiguous()  # products with columns in a row are much faster
+        products = (self.inner @ column).expand_as(self.shares[0]).contiguous()
         for share, value in zip(self.shares, self.value, strict=True):
             right = torch.cat([column * value.mT, (-column).expand_as(value.mT)], 1)  # (H, 2 d / H, P)
-            products = (self.slopes @ right).mul_(share).add_(products)
-        products.view(-1).index_add_(0, self.strong, (each * self.rest).sum(-1) * (2 / RANGE))
-        times = Tensor.mul if torch.is_grad_enabled() else Tensor.mul_
-        return times(times(products.sigmoid_(), 2 * RANGE).exp_(), stays * math.exp(-RANGE))
+            products.addcmul_(self.slopes @ right, share)
+        products.view(-1).index_add_(0, self.strong, (each * self.rest).sum(-1) / RANGE)
+        row, place = gone
+        if torch.is_grad_enabled():
+            stays = torch.ones_like(products[0]).index_put(gone, products.new_zeros(()))
+            return (products.tanh_() * RANGE).exp_() * stays
+        weights = products.tanh_().mul_(RANGE).exp_()
+        weights[:, row, place] = 0
+        return weights
 
     def sums(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         """The sum over i of weight_i h_i, (H, P, d / H), and of weight_i, (H, P), of (H, R, P)."""
@@ -105,8 +112,14 @@ class _States:
         for share, value in zip(self.shares, self.value, strict=True):
             first, second = ((weight * share).mT @ self.slopes).chunk(2, -1)
             found = found + value * first - second
-        rest = weight.take(self.strong)[:, None] * self.rest
-        return found.flatten(0, 1).index_add(0, self.place, rest).view_as(found), mass.squeeze(-1)
+        rest = functional.embedding_bag(
+            torch.arange(len(self.rest), device=weight.device),
+            self.rest,
+            self.first,
+            mode="sum",
+            per_sample_weights=weight.take(self.strong),
+        )
+        return found + rest.view_as(found), mass.squeeze(-1)
 
 
 def _came(weights: Tensor, total: Tensor, mean: Tensor, x: Tensor, sets: Tensor, sign: Tensor, value: Tensor) -> Tensor:
@@ -117,13 +130,10 @@ def _came(weights: Tensor, total: Tensor, mean: Tensor, x: Tensor, sets: Tensor,
     return functional.gelu(x[:, sets] + moved)
 
 
-def _stays(members: Tensor, sets: Tensor, sign: Tensor) -> Tensor:
-    """(R, P): 0 for the words of C that go, 1 for the others."""
+def _gone(members: Tensor, sets: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+    """The words of C that go, and the other coalitions without them: numbers of rows and of columns of (R, P)."""
     place, which = (sign < 0).nonzero(as_tuple=True)
-    row = (members.cumsum(0).long() - 1)[sets[place, which]]
-    stays = members.new_ones(int(members.sum()), len(sets))
-    stays[row, place] = 0
-    return stays
+    return (members.cumsum(0).long() - 1)[sets[place, which]], place
 
 
 def _gelu_slope(x: Tensor) -> Tensor:
