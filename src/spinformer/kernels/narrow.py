@@ -56,7 +56,7 @@ def _blocks(n: int, d: int) -> dict[str, int]:
 
 
 class _NarrowVectors(torch.autograd.Function):
-    """Three launches forward, one backward."""
+    """Four launches forward; backward one, and two for each part of the gradient."""
 
     @staticmethod
     def forward(
@@ -74,11 +74,12 @@ class _NarrowVectors(torch.autograd.Function):
         gate = most.new_empty((games, n) if gated else (0,))
         sizes, whole = _blocks(n, d), min(1024, block(n))
         grid = (games, -(-n // sizes["N"]))
-        device.largest[grid](mapped, most, n, heads, d, width, **sizes)
+        shared.largest[grid](mapped, most, n, heads, d, width, **sizes)
+        shared.units[(games,)](most, unit, n, N=whole)
         given = mapped if mask is None else mask.contiguous()
         device.ready[grid](
-            mapped, given, most, most if bias is None else bias, vectors, squares, gate, unit, n, heads, d, width,
-            MASKED=mask is not None, GATED=gated, M=whole, **sizes,
+            mapped, given, unit, unit if bias is None else bias, vectors, squares, gate, n, heads, d, width,
+            MASKED=mask is not None, GATED=gated, **sizes,
         )  # fmt: skip
         shared.shares[(games,)](squares, scale, n, N=whole)
         ctx.save_for_backward(vectors, unit, squares, scale, gate, mask)

@@ -30,7 +30,7 @@ def ready_vectors(values: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, 
     unit, scale = values.new_empty(batch), values.new_empty(batch)
     rows, sizes = _blocks(n, d)
     whole = min(1024, block(n))
-    device.largest[(batch, rows)](values, squares, n, d, **sizes)
+    device.largest[(batch, rows)](values, squares, n, 1, d, d, **sizes)
     device.units[(batch,)](squares, unit, n, N=whole)
     device.ready[(batch, rows)](values, given, unit, out, squares, n, d, MASKED=mask is not None, **sizes)
     device.shares[(batch,)](squares, scale, n, N=whole)

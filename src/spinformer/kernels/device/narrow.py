@@ -7,41 +7,16 @@ Game b H + h is that of text b and head h.
 import triton
 import triton.language as tl
 
-from spinformer.kernels.device.vectors import _power_of_two
-
-
-@triton.jit
-def largest(mapped, out, n, heads, d, width, N: tl.constexpr, D: tl.constexpr):
-    """max over d of |v_id| of a block of players, NaN where one is."""
-    game = tl.program_id(0).to(tl.int64)
-    text, head = game // heads, game % heads
-    i, column = tl.program_id(1) * N + tl.arange(0, N), tl.arange(0, D)
-    known = i < n
-    most = tl.zeros((N,), tl.float32)
-    for start in range(0, d, D):
-        place = start + column
-        keep = known[:, None] & (place < d)[None, :]
-        spot = (text * n + i[:, None]) * width + head * d + place[None, :]
-        most = tl.maximum(most, tl.max(tl.abs(tl.load(mapped + spot, keep, 0.0).to(tl.float32)), 1))
-    tl.store(out + game * n + i, most, known)
-
 
 @triton.jit
 def ready(
-    mapped, mask, most, bias, vectors, squares, gate, unit, n, heads, d, width,
-    MASKED: tl.constexpr, GATED: tl.constexpr, N: tl.constexpr, D: tl.constexpr, M: tl.constexpr,
+    mapped, mask, unit, bias, vectors, squares, gate, n, heads, d, width,
+    MASKED: tl.constexpr, GATED: tl.constexpr, N: tl.constexpr, D: tl.constexpr,
 ):  # fmt: skip
-    """v_i / unit, 0 at padding, |v_i / unit|^2, and lambda_i = sigmoid(w . x_i + b), 0 at padding
-
-    unit: the power of two just below the largest number of the game where that is far from 1, else 1.
-    """
+    """v_i / unit, 0 at padding, |v_i / unit|^2, and lambda_i = sigmoid(w . x_i + b), 0 at padding."""
     game = tl.program_id(0).to(tl.int64)
     text, head = game // heads, game % heads
-    top, spots = tl.zeros((M,), tl.float32), tl.arange(0, M)
-    for start in range(0, n, M):
-        top = tl.maximum(top, tl.load(most + game * n + start + spots, start + spots < n, 0.0))
-    size = _power_of_two(tl.max(top, 0))
-    tl.store(unit + game, size, tl.program_id(1) == 0)
+    size = tl.load(unit + game)
     i, column = tl.program_id(1) * N + tl.arange(0, N), tl.arange(0, D)
     known = i < n
     there = known.to(tl.float32)

@@ -12,17 +12,22 @@ def _power_of_two(size):
 
 
 @triton.jit
-def largest(values, out, n, d, N: tl.constexpr, D: tl.constexpr):
-    """max over d of |v_id| of a block of players, NaN where one is."""
+def largest(mapped, out, n, heads, d, width, N: tl.constexpr, D: tl.constexpr):
+    """max over d of |v_id| of a block of players, NaN where one is
+
+    mapped: a row of `width` numbers for each token of a text, d for each of its attention heads, and what follows; game
+    b H + h is that of text b and head h.
+    """
     game = tl.program_id(0).to(tl.int64)
+    text, head = game // heads, game % heads
     i, column = tl.program_id(1) * N + tl.arange(0, N), tl.arange(0, D)
     known = i < n
     most = tl.zeros((N,), tl.float32)
     for start in range(0, d, D):
         place = start + column
         keep = known[:, None] & (place < d)[None, :]
-        tile = tl.load(values + (game * n + i[:, None]) * d + place[None, :], keep, 0.0).to(tl.float32)
-        most = tl.maximum(most, tl.max(tl.abs(tile), 1))
+        spot = (text * n + i[:, None]) * width + head * d + place[None, :]
+        most = tl.maximum(most, tl.max(tl.abs(tl.load(mapped + spot, keep, 0.0).to(tl.float32)), 1))
     tl.store(out + game * n + i, most, known)
 
 
